@@ -15,7 +15,7 @@ from aeron_spark.errors import AeronError, UsageError
 
 #: Modules of `aeron_spark.cli`, in the order of the help.
 VERBS = (
-    *("driver", "archive", "doctor", "stat", "errors", "logs", "loss", "streams", "backlog", "top", "metrics"),
+    *("driver", "archive", "doctor", "stat", "errors", "logs", "loss", "streams", "backlog", "top", "ui", "metrics"),
     *("publish", "subscribe", "cat", "grep", "sbe", "completion"),
 )
 

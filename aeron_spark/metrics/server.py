@@ -6,7 +6,6 @@ its own (DNS rebinding).
 
 from __future__ import annotations
 
-import ipaddress
 import socket
 import threading
 from collections.abc import Callable
@@ -15,7 +14,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import aeron_spark
-from aeron_spark.errors import StorageError, UsageError
+from aeron_spark.errors import StorageError
+from aeron_spark.listening import host_of, is_loopback, parse_address, url_of
 from aeron_spark.metrics.exposition import Exposition
 from aeron_spark.metrics.samples import Samples
 
@@ -24,30 +24,7 @@ _INDEX = b"""<!doctype html><html lang="en"><meta charset="utf-8"><title>aeron-s
 """
 _TIMEOUT_S = 10.0
 _MAX_CLIENTS = 16
-_MAX_PORT = 65535
-
-
-def parse_address(text: str) -> tuple[str, int]:
-    """HOST:PORT, the host of IPv6 in brackets; UsageError for anything else."""
-    host, _, port = text.rpartition(":")
-    host = host[1:-1] if host.startswith("[") and host.endswith("]") else host
-    if not host or not port.isdecimal() or int(port) > _MAX_PORT:
-        raise UsageError(f"{text!r} is no HOST:PORT to listen on, for example 127.0.0.1:9464")
-    return host, int(port)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
-
-
-def _host_of(header: str) -> str:
-    """The host of a Host header, without its port."""
-    if header.startswith("["):
-        return header[1:].partition("]")[0]
-    return header.partition(":")[0]
+_EXAMPLE = "127.0.0.1:9464"
 
 
 class MetricsServer(ThreadingHTTPServer):
@@ -57,7 +34,7 @@ class MetricsServer(ThreadingHTTPServer):
     allow_reuse_address = True
 
     def __init__(self, listen: str, scrape: Callable[[], Samples]) -> None:
-        host, port = parse_address(listen)
+        host, port = parse_address(listen, _EXAMPLE)
         self._scrape, self._exposition = scrape, Exposition()
         self._one_at_a_time = threading.Lock()
         self._clients = threading.BoundedSemaphore(_MAX_CLIENTS)
@@ -67,13 +44,13 @@ class MetricsServer(ThreadingHTTPServer):
             super().__init__(address[:2], _Handler)  # type: ignore[arg-type]
         except OSError as error:
             raise StorageError(f"cannot listen on {listen}: {error.strerror or error}", code=error.errno or 0) from None
-        self.only_loopback = _is_loopback(str(self.server_address[0]))
+        self.only_loopback = is_loopback(str(self.server_address[0]))
 
     @property
     def url(self) -> str:
         """Where Prometheus finds it."""
         host, port = self.server_address[:2]
-        return f"http://{f'[{host!s}]' if ':' in str(host) else host!s}:{port}/metrics"
+        return url_of(str(host), int(port), "/metrics")
 
     def metrics(self, accept: str) -> tuple[bytes, str]:
         """One scrape: its text and content type."""
@@ -118,7 +95,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """Answer /metrics and the index."""
         path = self.path.partition("?")[0]
-        if self.server.only_loopback and not _is_loopback(_host_of(self.headers.get("Host", ""))):
+        if self.server.only_loopback and not is_loopback(host_of(self.headers.get("Host", ""))):
             self._answer(HTTPStatus.FORBIDDEN, b"this address answers to the names of this machine only\n")
         elif path == "/metrics":
             self._answer(HTTPStatus.OK, *self.server.metrics(self.headers.get("Accept", "")))

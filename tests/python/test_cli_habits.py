@@ -74,11 +74,12 @@ OF_DRIVER = {
 }
 #: Of a schema, SCHEMA.
 OF_SCHEMA = {"sbe check": "SCHEMA", "sbe decode": "--schema SCHEMA payload", "sbe wireshark": "SCHEMA"}
-#: These print no answer of their own: three become servers, one prints a line for a file, the last a script.
+#: These print no answer of their own: four become servers, one prints a line for a file, the last a script.
 WITHOUT_JSON = {
     "driver": "",
     "archive run": "--archive-dir FOLDER",
     "metrics": "--dir DIR",
+    "ui": "--dir DIR",
     "archive user": "--allow all alice",
     "completion": "bash",
 }

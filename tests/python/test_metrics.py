@@ -30,12 +30,13 @@ from prometheus_client.parser import text_string_to_metric_families as parsed_pl
 from aeron_spark import Archive, Client, Counters, MediaDriver
 from aeron_spark.cli.__main__ import parser
 from aeron_spark.errors import StorageError, UsageError
+from aeron_spark.listening import parse_address
 from aeron_spark.metrics.archive import ArchiveMetrics, Forecast
 from aeron_spark.metrics.driver import error_code
 from aeron_spark.metrics.exposition import Exposition
 from aeron_spark.metrics.samples import LABEL_MAX_CHARACTERS, Samples
 from aeron_spark.metrics.scrape import Scraper
-from aeron_spark.metrics.server import MetricsServer, parse_address
+from aeron_spark.metrics.server import MetricsServer
 from aeron_spark.metrics.table import TABLE, Kind, markdown
 from tests.kit import dirs, native
 from tests.kit.forged_counters import Forged, forged, set_heartbeat_back, stream_key
@@ -354,7 +355,7 @@ def test_an_address_for_all_answers_to_any_name(aeron_dir: Path) -> None:
 @pytest.mark.parametrize("text", ["", "9464", ":9464", "host", "host:", "host:x", "host:65536", "host:-1"])
 def test_an_address_that_is_none(text: str) -> None:
     with pytest.raises(UsageError, match=r"is no HOST:PORT to listen on, for example 127\.0\.0\.1:9464"):
-        parse_address(text)
+        parse_address(text, "127.0.0.1:9464")
 
 
 def test_an_address_in_use_is_told(aeron_dir: Path) -> None:

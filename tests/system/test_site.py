@@ -6,15 +6,14 @@ build/pictures, to be looked at.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from aeron_spark.demo.page import Command, page
 from aeron_spark.demo.result import Device, Result, Sample
-from tests.kit import needs, require
-from tests.kit.browser import PROGRAM, Browser
+from tests.kit import require
+from tests.kit.browser import Browser
 from tests.kit.wait import wait_until
 
 pytestmark = pytest.mark.interop
@@ -24,20 +23,12 @@ SITE = ROOT / "build" / "site"
 PICTURES = ROOT / "build" / "pictures"
 #: Of each kind: start, tutorial, how-to, wide tables, what is generated from the code, essays, decisions, specification.
 PAGES = (
-    *("index", "install", "tutorial/market-data", "how-to/from-kafka", "how-to/lakehouse", "compatibility", "operate", "top"),
+    *("index", "install", "tutorial/market-data", "how-to/from-kafka", "how-to/lakehouse", "compatibility", "operate"),
+    *("top", "ui"),
     *("reference/spark-options", "reference/commands", "reference/python-archive", "reference/driver-settings", "reference/c"),
     *("explanation/positions", "decisions/36-planning-arrays", "spec/04-udp-protocol"),
 )  # fmt: skip
 PHONE, DESK = 390, 1280
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    require.beyond("a browser")
-    if absent := needs.absent(PROGRAM):
-        require.missing(f"install {' '.join(absent)}, to look at the site")
-    with Browser(tmp_path_factory.mktemp("browser")) as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,86 @@
+"""What the page's server knows: facts of the directories, read at most once a second for all browsers, and findings."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
+
+from aeron_spark import doctor, doctor_facts
+from aeron_spark.archive.tools import Catalog
+from aeron_spark.doctor import Finding
+from aeron_spark.errors import AeronError, UsageError
+from aeron_spark.live.compare import facts
+from aeron_spark.live.facts import Facts
+from aeron_spark.live.reader import Reader
+from aeron_spark.live.snapshot import Snapshot
+from aeron_spark.metrics.samples import cut
+
+_T = TypeVar("_T")
+_FACTS_S, _FINDINGS_S = 0.9, 10.0
+
+
+class _Kept(Generic[_T]):
+    """What `make` returns, made anew when it is older than `seconds`; one thread makes it, others wait for it."""
+
+    def __init__(self, make: Callable[[], _T], seconds: float) -> None:
+        self._make, self._seconds = make, seconds
+        self._lock = threading.Lock()
+        self._made: tuple[float, _T] | None = None
+
+    def get(self) -> _T:
+        with self._lock:
+            now_s = time.monotonic()
+            if self._made is None or now_s - self._made[0] >= self._seconds:
+                self._made = (now_s, self._make())
+            return self._made[1]
+
+
+class Watch:
+    """Directories of drivers and folders of archives. Any number of threads."""
+
+    def __init__(self, dirs: Sequence[str], archive_dirs: Sequence[str]) -> None:
+        self.dirs, self._archive_dirs = list(dict.fromkeys(dirs)), list(dict.fromkeys(archive_dirs))
+        self.archives = [cut(one) for one in self._archive_dirs]
+        """As facts name the folders."""
+        self._reader = Reader(self.dirs, self._archive_dirs)
+        self._last: Snapshot | None = None
+        self._facts = _Kept(self._look, _FACTS_S)
+        self._findings = _Kept(self._examine, _FINDINGS_S)
+
+    def facts(self) -> Facts:
+        """As they are now."""
+        return self._facts.get()
+
+    def findings(self) -> list[Finding]:
+        """The doctor's, of every directory and folder, the worst first."""
+        return self._findings.get()
+
+    def folder(self, number: int) -> str:
+        """The folder of an archive by its place. UsageError: there are fewer."""
+        if number >= len(self._archive_dirs):
+            raise UsageError(f"there are {len(self._archive_dirs)} archives here; --archive-dir FOLDER names one")
+        return self._archive_dirs[number]
+
+    def _look(self) -> Facts:
+        before, self._last = self._last, self._reader.snapshot()
+        return facts(self._last, before)
+
+    def _examine(self) -> list[Finding]:
+        found = [one for directory in self.dirs for one in doctor.check(doctor_facts.gather(directory))]
+        for folder in self._archive_dirs:
+            directory = _driver_of(folder) or next(iter(self.dirs), None)
+            found += doctor.check(doctor_facts.gather(directory, defines=[f"aeron.archive.dir={folder}"]))
+        levels = ("error", "warn", "ok")
+        return sorted(dict.fromkeys(found), key=lambda one: levels.index(one.level))
+
+
+def _driver_of(folder: str) -> str | None:
+    """The Aeron directory of an archive, by its mark file."""
+    try:
+        with Catalog(folder) as catalog:
+            mark = catalog.mark()
+    except (AeronError, OSError):
+        return None  # the doctor says what is wrong with it
+    return mark.aeron_dir if mark is not None and mark.aeron_dir else None
