@@ -25,7 +25,7 @@ from aeron_spark.sbe.model import Message, Schema
 from aeron_spark.sbe.options import Options
 from aeron_spark.sbe.problem import Problem, SchemaError
 from aeron_spark.sbe.schema import check, load, parse
-from aeron_spark.sbe.walk import Decoded, DecodeError, Walker
+from aeron_spark.sbe.walk import MAX_ENTRIES, Decoded, DecodeError, Walker
 
 if TYPE_CHECKING:
     from aeron_spark.sbe.decoder import Decoder, Rows
@@ -61,18 +61,21 @@ def __getattr__(name: str) -> Any:
 
 
 def decode(
-    schema: Schema, payload: bytes | memoryview, *, framing: str = "none", skip: int = 0
+    schema: Schema, payload: bytes | memoryview, *, framing: str = "none", skip: int = 0, max_entries: int = MAX_ENTRIES
 ) -> Iterator[Decoded | DecodeError]:
     """The messages of a payload, in order; a message that can't be decoded yields its error.
 
-    `skip`: bytes at the payload's beginning that belong to neither the framing nor a message. After an error, decoding
+    `skip`: bytes at the payload's beginning that belong to neither the framing nor a message. `max_entries` bounds a
+    message's entries that take no bytes. After an error, decoding
     continues where the framing gives the next message's begin; otherwise the error is last. UsageError: an unknown
     framing, a negative skip.
     """
     how = named(framing)
     if skip < 0:
         raise UsageError(f"skip={skip} is below 0")
-    return _decoded(how, Walker(schema), memoryview(payload).cast("B")[skip:], schema.header.composite.size)
+    return _decoded(
+        how, Walker(schema, max_entries=max_entries), memoryview(payload).cast("B")[skip:], schema.header.composite.size
+    )
 
 
 def _decoded(how: Framing, walker: Walker, view: memoryview, header: int) -> Iterator[Decoded | DecodeError]:

@@ -24,9 +24,12 @@ MAX_LISTED = 50
 MAX_SCHEMA_BYTES = 1 << 20
 MAX_HEX_BYTES = 16 << 10
 MAX_NODES = 2000
+#: Longer messages are shown as bytes alone, as a hostile one has as many values as bytes.
+MAX_SBE_BYTES = 64 << 10
 MAX_TEXT = 500
 _PREVIEW_BYTES = 24
 _MAX_ENTRIES = 100
+_MAX_EMPTY = 10_000
 _MAX_DOUBTS = 5
 _COLUMNS = ("position", "next_position", "value")
 _HEX_WIDTH = 16
@@ -121,7 +124,10 @@ def shown(folder_path: str, recording_id: int, position: int, chosen: Chosen) ->
             raise UsageError(f"no message begins at position {position}")
         part = (recording_id, position, position + 1)
         payload = next(iter(folder.read(*part, limit=extent.limit_position, columns=("value",)))).column(0)[0].as_py()
-        options = {"framing": chosen.framing, "skip": chosen.skip, "on_error": "null"}
+        is_long = schema is not None and len(payload) > MAX_SBE_BYTES
+        if is_long:
+            schema = None
+        options = {"max_entries": _MAX_EMPTY, "framing": chosen.framing, "skip": chosen.skip, "on_error": "null"}
         table = scan(
             folder,
             recording_id,
@@ -136,7 +142,7 @@ def shown(folder_path: str, recording_id: int, position: int, chosen: Chosen) ->
         "length": len(payload),
         "hex": _hex(payload[:MAX_HEX_BYTES]),
         "hex_left_out": max(0, len(payload) - MAX_HEX_BYTES),
-        "tree": None if schema is None else _tree(schema, payload, chosen),
+        "tree": [_TOO_LONG] if is_long else None if schema is None else _tree(schema, payload, chosen),
         "rows": [_row(table.slice(number, 1)) for number in range(min(table.num_rows, MAX_LISTED))],
     }
 
@@ -187,7 +193,7 @@ def _tree(schema: Schema, payload: bytes, chosen: Chosen) -> list[Mapping[str, A
     """The messages of a payload, as nodes with a name, and either a text or nodes below."""
     left = itertools.count()
     nodes: list[Mapping[str, Any]] = []
-    for one in decode(schema, payload, framing=chosen.framing, skip=chosen.skip):
+    for one in decode(schema, payload, framing=chosen.framing, skip=chosen.skip, max_entries=_MAX_EMPTY):
         if isinstance(one, DecodeError):
             nodes.append({"name": "error", "text": str(one)[:MAX_TEXT]})
             continue
@@ -199,6 +205,10 @@ def _tree(schema: Schema, payload: bytes, chosen: Chosen) -> list[Mapping[str, A
     return nodes
 
 
+_TOO_LONG: Mapping[str, Any] = {
+    "name": "…",
+    "text": f"the message is longer than {MAX_SBE_BYTES} bytes: see `aeron-spark cat --sbe`",
+}
 _TOO_MANY: Mapping[str, Any] = {"name": "…", "text": f"more than {MAX_NODES} values: see `aeron-spark cat --sbe`"}
 
 

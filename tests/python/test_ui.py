@@ -10,6 +10,7 @@ import http.client
 import itertools
 import json
 import shutil
+import struct
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -26,6 +27,7 @@ from aeron_spark.live.compare import facts
 from aeron_spark.testing import RecordedFolder, Servers
 from aeron_spark.ui import answers
 from aeron_spark.ui.app import MAX_BODY_BYTES
+from aeron_spark.ui.messages import MAX_HEX_BYTES
 from aeron_spark.ui.server import UiServer, read_token
 from aeron_spark.ui.watch import Watch
 from tests.kit import live_scene, packed
@@ -68,12 +70,15 @@ def shown(server: UiServer, **query: object) -> Any:
 
 @pytest.fixture(scope="module")
 def recorded() -> Iterator[tuple[Servers, RecordedFolder]]:
-    """0: lines of text; 1: quotes and trades; 2: enough for a time index with many entries."""
+    """0: lines of text; 1: quotes and trades; 2: enough for a time index with many entries; 3, 4: many values."""
     with Servers() as servers:
         folder = RecordedFolder(servers)
         folder.write(LINES)
         folder.write(QUOTES, stream_id=7)
         folder.write([bytes(1000)] * 3000, stream_id=8)
+        many = struct.pack("<6H", 0, 1, 9, 0, 1, 20_000)
+        folder.write([many + bytes(20_000)], stream_id=9)
+        folder.write([many + bytes(70_000)], stream_id=10)
         yield servers, folder
 
 
@@ -359,6 +364,26 @@ def test_a_message_as_bytes_tree_and_row(server: UiServer) -> None:
     assert fields["number"] == "3"
     assert "Quote" in dict(by_schema["rows"][0])["sbe_template"]
     assert "'number': 3" in dict(by_schema["rows"][0])["Quote"]
+
+
+def test_a_message_of_very_many_values_is_bounded(server: UiServer) -> None:
+    """Of a group whose entries take a byte each, and of messages that are longer than what is decoded."""
+    group = (
+        '<sbe:messageSchema xmlns:sbe="http://fixprotocol.io/2016/sbe" package="x" id="9" version="0"><types>'
+        '<composite name="messageHeader"><type name="blockLength" primitiveType="uint16"/>'
+        '<type name="templateId" primitiveType="uint16"/><type name="schemaId" primitiveType="uint16"/>'
+        '<type name="version" primitiveType="uint16"/></composite><composite name="groupSizeEncoding">'
+        '<type name="blockLength" primitiveType="uint16"/><type name="numInGroup" primitiveType="uint16"/></composite></types>'
+        '<sbe:message name="Many" id="1"><group name="entries" id="1"><field name="one" id="2" type="uint8"/></group>'
+        "</sbe:message></sbe:messageSchema>"
+    )
+    many = shown(server, recording=3, position=0, schema=group)
+    assert [one["name"] for one in many["tree"]] == ["Many", "…"]
+    assert len(json.dumps(many)) < 400_000
+    assert many["hex_left_out"] == 12 + 20_000 - MAX_HEX_BYTES
+    long = shown(server, recording=4, position=0, schema=group)
+    assert "longer than 65536 bytes" in long["tree"][0]["text"]
+    assert "Many" not in dict(long["rows"][0])
 
 
 def test_what_is_asked_of_a_message_is_checked(server: UiServer) -> None:
