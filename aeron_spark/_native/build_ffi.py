@@ -12,7 +12,16 @@ from pathlib import Path
 
 from cffi import FFI
 
-HEADERS = ("as_types.h", "as_client.h", "as_driver.h", "as_archive_client.h", "as_archive.h", "as_sbe.h")
+HEADERS = (
+    "as_types.h",
+    "as_client.h",
+    "as_driver.h",
+    "as_archive_client.h",
+    "as_archive.h",
+    "as_import.h",
+    "as_sbe.h",
+    "as_capture.h",
+)
 
 # One entry for each kind of callback; `context` is a handle made by callback.py.
 CALLBACKS = """

@@ -17,6 +17,7 @@ from aeron_spark.cli import (
     archive_control,
     archive_copy,
     archive_export,
+    archive_import,
     archive_replay,
     archive_retain,
     archive_time,
@@ -82,6 +83,7 @@ def add_to(verbs: Any) -> None:
     describing.add_argument("--all", action="store_true", help="recordings that are deleted or invalid, too")
     archive_tools.add_to(parts)
     archive_export.add_to(parts)
+    archive_import.add_to(parts)
     archive_control.add_to(parts)
     archive_replay.add_to(parts)
     archive_copy.add_to(parts)

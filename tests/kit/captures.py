@@ -118,3 +118,52 @@ def setup_frame(
 ) -> bytes:
     """The frame that tells a stream's initial term and the length of its terms."""
     return struct.pack("<iBBHiiiiiiii", 40, 0, 0, 5, offset, session, STREAM, INITIAL_TERM, term, term_length, 1408, 0)
+
+
+def ipv6(content: bytes, protocol: int, source: str, to: str, *, extensions: bytes = b"") -> bytes:
+    """An IPv6 packet; extensions end with the protocol of what follows, and begin with hop-by-hop options."""
+    addresses = socket.inet_pton(socket.AF_INET6, source) + socket.inet_pton(socket.AF_INET6, to)
+    first = 0 if extensions else protocol
+    return struct.pack(">IHBB", 6 << 28, len(extensions) + len(content), first, 64) + addresses + extensions + content
+
+
+def tcp(body: bytes, sequence: int, *, flags: int = 0x10, ports: tuple[int, int] = (40_000, 9000)) -> bytes:
+    """An IPv4 packet with a TCP segment, without checksums."""
+    header = struct.pack(">HHIIBBHHH", *ports, sequence % 2**32, 0, 0x50, flags, 65_535, 0, 0)
+    return ipv4(header + body, 6, "10.0.0.1", "10.0.0.2")
+
+
+#: Headers of links before an IPv4 packet.
+LINKS = {
+    "ethernet": (ETHERNET, bytes(12) + b"\x08\x00"),
+    "vlan": (ETHERNET, bytes(12) + b"\x81\x00\x00\x07\x08\x00"),
+    "qinq": (ETHERNET, bytes(12) + b"\x88\xa8\x00\x07\x81\x00\x00\x08\x08\x00"),
+    "cooked": (COOKED, bytes(14) + b"\x08\x00"),
+    "cooked 2": (COOKED_2, b"\x08\x00" + bytes(18)),
+    "raw": (RAW, b""),
+    "loopback": (LOOPBACK, b"\x02\x00\x00\x00"),
+}
+
+
+def block(kind: int, body: bytes, order: str = "<") -> bytes:
+    """A block of pcapng."""
+    size = 12 + len(body) + -len(body) % 4
+    return struct.pack(f"{order}II", kind, size) + body + bytes(-len(body) % 4) + struct.pack(f"{order}I", size)
+
+
+def write_pcapng(
+    path: Path, packets: Iterable[Packet], *, link: int = ETHERNET, order: str = "<", unit: int = 9
+) -> Path:
+    """A pcapng file with times in 10**-unit seconds."""
+    option = struct.pack(f"{order}HHB3x", 9, 1, unit) + struct.pack(f"{order}HH", 0, 0)
+    parts = [
+        block(0x0A0D0D0A, struct.pack(f"{order}IHHq", 0x1A2B3C4D, 1, 0, -1), order),
+        block(1, struct.pack(f"{order}HHI", link, 0, 0) + option, order),
+        block(5, struct.pack(f"{order}III", 0, 0, 0), order),
+    ]
+    for at_ns, packet in packets:
+        time = at_ns * 10**unit // 10**9
+        head = struct.pack(f"{order}IIIII", 0, time >> 32, time & 0xFFFFFFFF, len(packet), len(packet))
+        parts.append(block(6, head + packet, order))
+    path.write_bytes(b"".join(parts))
+    return path

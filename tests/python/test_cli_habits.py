@@ -83,7 +83,17 @@ WITHOUT_JSON = {
     "archive user": "--allow all alice",
     "completion": "bash",
 }
-WHOLE = {**OF_FOLDER, **OF_DRIVER, **OF_SCHEMA, **WITHOUT_JSON, "doctor": "", "archive restore": "DEST FOLDER"}
+#: Of a capture, CAPTURE, to a folder.
+OF_CAPTURE = {"archive import": "CAPTURE FOLDER"}
+WHOLE = {
+    **OF_CAPTURE,
+    **OF_FOLDER,
+    **OF_DRIVER,
+    **OF_SCHEMA,
+    **WITHOUT_JSON,
+    "doctor": "",
+    "archive restore": "DEST FOLDER",
+}
 #: Prints JSON lines anyway, or a program.
 JSON_ALWAYS = {"sbe decode", "sbe wireshark"}
 

@@ -1,0 +1,159 @@
+"""Capture files as batches of packets: pcap and pcapng, also compressed, read by the C code of `as_capture.h`.
+
+A batch has rows of arrays, one a packet, and the bytes that they point into. Memory is bounded by a piece of the file, whatever
+is in it. Nothing is read twice, so a pipe will do. docs/decisions/48-captures-in-c.md tells why no library reads it.
+"""
+
+from __future__ import annotations
+
+import io
+import ipaddress
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from aeron_spark._native._lib import ffi, lib
+from aeron_spark._native.handle import Handle
+from aeron_spark.captures.fragments import Fragments
+from aeron_spark.captures.packets import Flow, Packets
+from aeron_spark.errors import InternalError, StorageError, UsageError
+
+UDP, TCP, FRAGMENT = lib.AS_CAPTURE_UDP, lib.AS_CAPTURE_TCP, lib.AS_CAPTURE_FRAGMENT
+CUT, OTHER, MALFORMED = lib.AS_CAPTURE_CUT, lib.AS_CAPTURE_OTHER, lib.AS_CAPTURE_MALFORMED
+
+_PIECE = 8 << 20
+_ROWS = 1 << 16
+_CODECS = {b"\x1f\x8b\x08": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+
+
+class CaptureFile(Handle):
+    """An open capture file; `problem` tells why it could not be read to its end, "" if it was."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.bytes_read = 0
+        self.problem = ""
+        self.incomplete_fragments = 0
+        try:
+            self._raw = self.path.open("rb")
+        except OSError as failure:
+            raise StorageError(f"cannot read {path}: {failure.strerror}", code=failure.errno or 0) from None
+        self._stream = _decompressed(self._raw)
+        pointer = lib.as_capture_open()
+        if not pointer:
+            self._raw.close()
+            raise InternalError("out of memory for a capture")
+        super().__init__(pointer, lib.as_capture_close)
+
+    def close(self) -> None:
+        """Close the file; again is harmless."""
+        self._raw.close()
+        super().close()
+
+    def flow(self, number: int) -> Flow:
+        """The flow of a row."""
+        with self._use() as capture:
+            found = lib.as_capture_flow_at(capture, number)
+            size = 16 if found.is_ipv6 else 4
+            source, target = (
+                str(ipaddress.ip_address(bytes(ffi.buffer(one, size)))) for one in (found.source, found.target)
+            )
+            return Flow(source, target, found.source_port, found.target_port, found.protocol)
+
+    def batches(self) -> Iterator[Packets]:
+        """The packets in order. UsageError: the file is no capture; what is wrong later ends it, see `problem`."""
+        buffer = np.empty(_PIECE + lib.AS_CAPTURE_MAX_BLOCK, np.uint8)
+        columns = (np.int64, np.int64, np.int64, np.int32, np.uint8, np.uint32, np.uint32)
+        arrays = [np.empty(_ROWS, kind) for kind in columns]
+        rows = ffi.new("as_capture_rows *")
+        for array, field in zip(arrays, fields(Packets)[1:], strict=True):
+            setattr(rows, field.name, ffi.cast(f"{array.dtype.name}_t *", ffi.from_buffer(array)))
+        fragments = Fragments(self.flow, self._flow_of_ports)
+        filled, is_last = 0, False
+        while not is_last:
+            got = self._fill(memoryview(buffer.data)[filled : filled + _PIECE])
+            is_last, filled, at = got == 0, filled + got, 0
+            while True:
+                error, count, consumed = self._read(rows, buffer[at:filled], is_last=is_last)
+                if count:
+                    content = buffer[at:filled]
+                    yield fragments.join(Packets(content, *(array[:count] for array in arrays)))
+                at += consumed
+                if error:
+                    self._fail(error)
+                    is_last = True
+                    break
+                if count < _ROWS:
+                    break
+            buffer[: filled - at] = buffer[at:filled].copy()
+            filled -= at
+        self.incomplete_fragments = fragments.incomplete
+
+    def _fill(self, room: memoryview) -> int:
+        """Bytes that were read, 0 at the end; a compressed file that is broken ends there, too."""
+        try:
+            got = self._stream.readinto(room)
+        except (OSError, pa.ArrowInvalid) as failure:
+            self.problem = f"{self.path} can't be read further: {str(failure) or 'a read failed'}"
+            got = 0
+        self.bytes_read = self._raw.tell()
+        return got or 0
+
+    def _read(self, rows: Any, content: np.ndarray, *, is_last: bool) -> tuple[int, int, int]:
+        counts = ffi.new("int64_t[2]")
+        with self._use() as capture:
+            error = lib.as_capture_read(
+                capture, ffi.from_buffer("uint8_t[]", content), len(content), is_last, rows, _ROWS, counts, counts + 1
+            )
+        return int(error), int(counts[0]), int(counts[1])
+
+    def _flow_of_ports(self, number: int, source_port: int, target_port: int) -> int:
+        """Number of the flow between the same addresses with these ports; -1: there are too many."""
+        with self._use() as capture:
+            flow = ffi.new("as_capture_flow *", lib.as_capture_flow_at(capture, number)[0])
+            flow.source_port, flow.target_port = source_port, target_port
+            return int(lib.as_capture_flow_of(capture, flow))
+
+    def _fail(self, error: int) -> None:
+        path = self.path
+        if error == lib.AS_CAPTURE_NO_CAPTURE:
+            raise UsageError(f"{path} is no capture file: its first bytes are of neither pcap nor pcapng")
+        with self._use() as capture:
+            link = int(lib.as_capture_link(capture))
+        text = {
+            lib.AS_CAPTURE_BAD_BLOCK: "is damaged: a packet or block in it has an impossible length or time",
+            lib.AS_CAPTURE_BAD_LINK: f"has packets of link type {link}, which is not one of Ethernet, Linux cooked, raw IP and "
+            "loopback; convert it, for example with editcap -T",
+            lib.AS_CAPTURE_TRUNCATED: "ends within a packet: it is truncated, or still being written",
+            lib.AS_CAPTURE_TOO_MANY_FLOWS: f"has more than {lib.AS_CAPTURE_MAX_FLOWS} pairs of addresses and ports; filter it "
+            "first, for example with tcpdump -r FILE -w LESS port N",
+        }.get(error, "needs more memory than there is")
+        self.problem = self.problem or f"{path} {text}"
+
+
+def _decompressed(raw: io.BufferedReader) -> Any:
+    """What the file holds, decompressed where its first bytes say so."""
+    first = raw.peek(4)[:4]
+    codec = next((name for magic, name in _CODECS.items() if first.startswith(magic)), None)
+    return _Arrow(pa.CompressedInputStream(pa.PythonFile(raw, "r"), codec)) if codec else raw
+
+
+class _Arrow:
+    """`readinto` of a stream of Arrow, as far as a file's goes: until it is full or at the end."""
+
+    def __init__(self, stream: pa.NativeFile) -> None:
+        self._stream = stream
+
+    def readinto(self, room: memoryview) -> int:
+        done = 0
+        while done < len(room):
+            got = self._stream.read(min(len(room) - done, 1 << 20))
+            if not got:
+                break
+            room[done : done + len(got)] = got
+            done += len(got)
+        return done

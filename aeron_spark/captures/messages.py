@@ -1,0 +1,268 @@
+"""Payloads of other protocols to recordings of messages: a datagram, or what a framing finds in it or in a connection's bytes.
+
+A recording has the messages of one flow, each with the packet's time as reserved value. Its frames are made here, as a
+publication would make them; nothing of them was captured but the payload.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from aeron_spark.captures.ordering import Budget, Missing, Order, Run
+from aeron_spark.captures.packets import Packets, by_value, gathered
+from aeron_spark.captures.report import Imported, Log
+from aeron_spark.captures.writing import Import, ImportedRecording
+from aeron_spark.errors import UsageError
+from aeron_spark.sbe.framing import Framing
+from aeron_spark.sbe.packets import Frames, cut
+
+if TYPE_CHECKING:
+    from aeron_spark.captures.files import CaptureFile
+
+TERM_LENGTH = 16 << 20
+STREAM_ID = 1001
+_MTU = 1408
+_MOST = TERM_LENGTH // 8
+_SYN = 2
+_WINDOW = 1 << 30
+
+
+@dataclass(slots=True)
+class _Flow:
+    number: int
+    name: str
+    recording: ImportedRecording | None = None
+    #: TCP: order of its bytes, and sequence number of position 0.
+    order: Order | None = None
+    first: int = 0
+    tail: bytes = b""
+    #: Nothing more of it can be read, or written.
+    is_left_out: bool = False
+
+
+class _Sink:
+    """What UDP and TCP have in common: recordings of flows."""
+
+    def __init__(self, framing: Framing, segment_length: int, budget: Budget) -> None:
+        self._framing = framing
+        self._budget = budget
+        self._segment_length = max(segment_length, TERM_LENGTH)
+        self._flows: dict[int, _Flow] = {}
+
+    def open(self, source: CaptureFile, target: Import, log: Log) -> None:
+        """Where flows are known, recordings are made, and what happens is told."""
+        self._source, self._target, self._log = source, target, log
+
+    def _flow(self, number: int) -> _Flow:
+        if number not in self._flows:
+            known = self._source.flow(number)
+            self._flows[number] = _Flow(number, f"{known.protocol} from {known.origin} to {known.endpoint}")
+        return self._flows[number]
+
+    def _write(
+        self, flow: _Flow, content: np.ndarray, start: np.ndarray, length: np.ndarray, time_ns: np.ndarray
+    ) -> None:
+        if not len(start) or flow.is_left_out:
+            return
+        if flow.recording is None:
+            if why := self._target.no_room():
+                self._log.problem(f"{flow.name} is left out from there on: {why}")
+                flow.is_left_out = True
+                return
+            flow.recording = self._begin(flow, int(time_ns[0]))
+        flow.recording.add_messages(content, start, length, time_ns)
+        self._log.imported += len(start)
+
+    def _begin(self, flow: _Flow, time_ns: int) -> ImportedRecording:
+        known = self._source.flow(flow.number)
+        channel = f"aeron:udp?endpoint={known.endpoint}"
+        values: dict[str, int | str] = {
+            "start_timestamp_ms": time_ns // 1_000_000, "start_position": 0, "initial_term_id": 0,
+            "segment_file_length": self._segment_length, "term_buffer_length": TERM_LENGTH, "mtu_length": _MTU,
+            "session_id": flow.number, "stream_id": STREAM_ID, "stripped_channel": channel, "original_channel": channel,
+            "source_identity": f"{known.protocol}:{known.origin}",
+        }  # fmt: skip
+        return ImportedRecording(self._target, values)
+
+    def _end(self, flow: _Flow) -> None:
+        if flow.recording is None:
+            return
+        known = self._source.flow(flow.number)
+        self._log.recordings.append(
+            Imported(
+                recording_id=flow.recording.recording_id,
+                stream_id=STREAM_ID,
+                session_id=flow.number,
+                channel=f"aeron:udp?endpoint={known.endpoint}",
+                source=f"{known.protocol}:{known.origin}",
+                start_position=0,
+                stop_position=flow.recording.end(),
+            )
+        )
+        flow.recording = None
+
+
+class UdpSink(_Sink):
+    """Takes batches of UDP packets."""
+
+    def add(self, packets: Packets) -> int:
+        """Take a batch; the number of its packets that became messages."""
+        for number, rows in by_value(packets.flow):
+            self._add(self._flow(number), packets.take(rows))
+        return len(packets)
+
+    def finish(self) -> None:
+        """End all recordings."""
+        for flow in self._flows.values():
+            self._end(flow)
+
+    def _add(self, flow: _Flow, packets: Packets) -> None:
+        times = np.maximum.accumulate(packets.time_ns)
+        if not self._framing.size:
+            self._write(flow, packets.content, packets.start, packets.length, times)
+            return
+        content, offsets = gathered(packets.content, packets.start, packets.length)
+        found = frames_of(self._framing, content, offsets)
+        is_good = np.ones(len(found.starts), bool) if found.errors is None else found.errors == 0
+        if not is_good.all():
+            self._log.problem(
+                f"{flow.name}: {int((~is_good).sum()):,} datagrams do not have the framing; what follows in them is left out"
+            )
+        self._write(
+            flow, content, found.starts[is_good], (found.ends - found.starts)[is_good], times[found.payload[is_good]]
+        )
+
+
+class TcpSink(_Sink):
+    """Takes batches of TCP segments. A direction of a connection is a flow; a gap in it ends what can be read of it."""
+
+    def __init__(self, framing: Framing, segment_length: int, budget: Budget) -> None:
+        if not framing.size:
+            raise UsageError(
+                "TCP has no messages of its own: give the framing (docs/sbe.md, Several messages in a payload)"
+            )
+        if framing.packet_header:
+            raise UsageError("a framing with a packet header is of datagrams: a connection has no packets")
+        super().__init__(framing, segment_length, budget)
+
+    def add(self, packets: Packets) -> int:
+        """Take a batch; the number of its packets that belong to connections."""
+        for number, rows in by_value(packets.flow):
+            self._add(self._flow(number), packets.take(rows))
+        return len(packets)
+
+    def finish(self) -> None:
+        """End all recordings."""
+        for flow in self._flows.values():
+            self._close(flow)
+
+    def _add(self, flow: _Flow, packets: Packets) -> None:
+        """In stretches between the beginnings of connections: ports are used again."""
+        begins = np.flatnonzero(packets.more & _SYN)
+        for part in np.split(np.arange(len(packets)), begins):
+            if not len(part):
+                continue
+            of_part = packets.take(part)
+            if int(of_part.more[0]) & _SYN:
+                first = (int(of_part.sequence[0]) + 1) & 0xFFFFFFFF
+                if flow.order is None or first != flow.first:
+                    self._close(flow)
+                    flow.order, flow.first, flow.is_left_out = self._order(), first, False
+            self._add_bytes(flow, of_part.take(of_part.length > 0))
+
+    def _add_bytes(self, flow: _Flow, packets: Packets) -> None:
+        if not len(packets) or flow.is_left_out:
+            return
+        if flow.order is None:
+            ahead = (packets.sequence - packets.sequence[0]).view(np.int32)
+            flow.order, flow.first = self._order(), (int(packets.sequence[0]) + int(ahead.min())) % 2**32
+        # Sequence numbers wrap: each is the nearest to what is expected.
+        expected = np.uint32((flow.first + flow.order.next) & 0xFFFFFFFF)
+        position = (packets.sequence - expected).view(np.int32).astype(np.int64) + flow.order.next
+        if len(position):
+            self._take(
+                flow,
+                flow.order.add(
+                    packets.content, position, packets.length, packets.start, packets.length, packets.time_ns
+                ),
+            )
+
+    def _take(self, flow: _Flow, pieces: Iterator[Run | Missing]) -> None:
+        for piece in pieces:
+            if isinstance(piece, Missing):
+                self._log.gap(flow.name, piece.start, piece.end)
+                self._lose(flow, f"bytes {piece.start} to {piece.end} are missing")
+                return
+            if flow.is_left_out:
+                return
+            self._cut(flow, piece)
+
+    def _lose(self, flow: _Flow, why: str) -> None:
+        self._log.problem(
+            f"{flow.name}: {why}, and where the next message begins is not known; the rest of it is left out"
+        )
+        flow.is_left_out = True
+        self._keep(flow, b"")
+        if flow.order is not None:
+            flow.order.drop()
+
+    def _cut(self, flow: _Flow, run: Run) -> None:
+        """The whole messages of the bytes so far; the rest waits for more."""
+        gathered_bytes, offsets = gathered(run.content, run.start, run.length)
+        content = np.concatenate([np.frombuffer(flow.tail, np.uint8), gathered_bytes])
+        ends = offsets[1:] + len(flow.tail)
+        found = frames_of(self._framing, content, np.array([0, len(content)], np.int64))
+        good = len(found.starts)
+        if found.errors is not None and good and found.errors[-1]:
+            good -= 1
+        times = run.time_ns[np.searchsorted(ends, found.ends[:good])]
+        self._write(flow, content, found.starts[:good], (found.ends - found.starts)[:good], times)
+        rest = int(found.ends[good - 1]) if good else 0
+        self._keep(flow, content[rest:].tobytes())
+        if flow.tail and not self._may_begin_a_message(flow.tail):
+            self._lose(flow, f"byte {run.end - len(flow.tail)} does not begin a message of the framing")
+        elif self._budget.is_used_up:
+            self._lose(flow, "too many connections wait for the rest of a message; choose some with --port")
+
+    def _order(self) -> Order:
+        return Order(0, window=_WINDOW, trim=lambda body, skip: body[skip:], budget=self._budget)
+
+    def _keep(self, flow: _Flow, tail: bytes) -> None:
+        self._budget.give(len(flow.tail))
+        flow.tail = tail
+        self._budget.take(len(tail))
+
+    def _may_begin_a_message(self, tail: bytes) -> bool:
+        framing = self._framing
+        width = struct.calcsize(framing.size)
+        mark = tail[framing.mark_at : framing.mark_at + 2]
+        if framing.marks and len(mark) == len(framing.marks[0]) and mark not in framing.marks:
+            return False
+        if len(tail) < framing.size_at + width:
+            return True
+        size = struct.unpack_from(framing.size, tail, framing.size_at)[0] + framing.size_adds
+        return bool(max(framing.skip, framing.size_at + width) <= size <= _MOST and size > len(tail))
+
+    def _close(self, flow: _Flow) -> None:
+        if flow.order is not None:
+            self._take(flow, flow.order.finish())
+            self._log.repeated += flow.order.repeated
+        if flow.tail:
+            self._log.problem(f"{flow.name}: its last message is not whole; {len(flow.tail):,} bytes are left out")
+        self._keep(flow, b"")
+        self._end(flow)
+
+
+def frames_of(framing: Framing, content: np.ndarray, offsets: np.ndarray) -> Frames:
+    """The messages of payloads, without what frames them."""
+    return cut(framing, pa.py_buffer(content), offsets, 0, _never, header=0)
+
+
+def _never(_content: object, _start: int, _end: int) -> tuple[int, int]:
+    raise AssertionError("a framing with sizes needs no walk")

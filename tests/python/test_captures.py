@@ -1,0 +1,579 @@
+"""`aeron-spark archive import`: captures become recordings that have what was captured, and nothing else.
+
+Method: a relay between publication and recording shows the datagrams, which make a capture; its import is compared byte for
+byte with the archive's own recording. Other captures are made by hand: each container, link, order, loss and damage.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from aeron_spark import Archive
+from aeron_spark.archive.segments import Folder
+from aeron_spark.archive.tools import Catalog, VerifyOutcome
+from aeron_spark.captures import aeron, import_capture, ordering, writing
+from aeron_spark.cli.__main__ import main
+from aeron_spark.errors import AeronError, StorageError, UsageError
+from aeron_spark.tables import scan
+from aeron_spark.testing import RecordedFolder, Servers
+from aeron_spark.types import SourceLocation
+from tests.kit import captures
+from tests.kit.captures import INITIAL_TERM, LINKS, RAW, data_frame, setup_frame, udp, write_pcap, write_pcapng
+from tests.kit.payload import payloads
+from tests.kit.ports import free_port
+from tests.kit.relay import Relay
+
+START_NS = 1_790_000_000 * 10**9
+SEGMENT = 131_072
+
+
+def stream(count: int = 200, *, sizes: tuple[int, ...] = (100, 0, 700, 5)) -> tuple[list[bytes], list[bytes]]:
+    """Messages, and a datagram of the setup and of each frame; terms of 64 KiB end with padding."""
+    messages = list(payloads(1, count, sizes))
+    datagrams, offset, term = [setup_frame()], 0, INITIAL_TERM
+    for message in messages:
+        frame = data_frame(message, offset, term=term)
+        if offset + len(frame) > 65_536:
+            padding = bytearray(data_frame(b"", offset, kind=0, term=term))
+            padding[:4] = struct.pack("<i", 65_536 - offset)
+            datagrams.append(bytes(padding))
+            offset, term = 0, term + 1
+            frame = data_frame(message, 0, term=term)
+        datagrams.append(frame)
+        offset = (offset + len(frame)) % 65_536
+        term += offset == 0
+    return messages, datagrams
+
+
+def timed(packets: list[bytes]) -> list[captures.Packet]:
+    """A microsecond apart."""
+    return [(START_NS + 1000 * number, packet) for number, packet in enumerate(packets)]
+
+
+def values(folder: Path) -> dict[int, list[bytes]]:
+    """Messages of each recording, by a table over the folder."""
+    found: dict[int, list[bytes]] = {}
+    table = scan(folder).to_table(columns=["recording_id", "value"])
+    for row in table.to_pylist():
+        found.setdefault(row["recording_id"], []).append(row["value"])
+    return found
+
+
+def verified(folder: Path, but: str | None = None) -> None:
+    with Catalog(folder) as catalog:
+        reports = [catalog.verify(entry, all_segments=True) for entry in catalog.entries()]
+    wrong = [report for report in reports if report.outcome != VerifyOutcome.OK]
+    assert [report for report in wrong if but is None or but not in report.text] == []
+
+
+def segments(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.glob("*.rec")}
+
+
+@pytest.mark.parametrize("loss", [0.0, 0.1])
+def test_the_import_of_a_publications_capture_is_its_recording(loss: float, tmp_path: Path, rng: random.Random) -> None:
+    """Also where datagrams were lost on the way and sent again."""
+    seen: list[captures.Packet] = []
+
+    def see(datagram: bytes, is_answer: bool, at: float) -> None:
+        if not is_answer:
+            seen.append((int(at * 1e9), udp(datagram)))
+
+    messages = list(payloads(3, 2000, [100, 1376, 3000, 8, 0, 5]))
+    with Servers(
+        settings={"aeron.term.buffer.length": "64k", "aeron.archive.segment.file.length": str(SEGMENT)}
+    ) as servers:
+        port = free_port()
+        channel = f"aeron:udp?endpoint=127.0.0.1:{port}"
+        with (
+            Archive(aeron_dir=servers.aeron_dir) as archive,
+            Relay(("127.0.0.1", port), see, loss=loss, rng=rng) as relay,
+        ):
+            archive.start_recording(channel, 10, source=SourceLocation.REMOTE)
+            with archive.client.add_exclusive_publication(f"aeron:udp?endpoint={relay.endpoint}", 10) as publication:
+                publication.wait_connected(20)
+                recording = archive.wait_recording(channel, 10, publication.session_id)
+                end = publication.offer_batch(messages)
+                archive.wait_position(recording, end, timeout=30)
+            recorded = segments(servers.archive_dir)
+    capture = write_pcap(tmp_path / "capture.pcap", seen, link=RAW)
+    report = import_capture(capture, tmp_path / "imported", segment_length=SEGMENT)
+    assert (report.problems, report.gap_count) == ([], 0)
+    assert (report.repeated > 0) >= (loss > 0 and relay.lost == 0)
+    assert segments(tmp_path / "imported") == recorded
+    assert values(tmp_path / "imported") == {0: messages}
+    verified(tmp_path / "imported")
+
+
+def written_as_pcap(path: Path, packets: list[captures.Packet], link: int) -> Path:
+    return write_pcap(path, packets, link=link)
+
+
+CONTAINERS: dict[str, Callable[[Path, list[captures.Packet], int], Path]] = {
+    "pcap": written_as_pcap,
+    "microseconds": lambda path, packets, link: write_pcap(path, packets, link=link, nanoseconds=False),
+    "big-endian": lambda path, packets, link: write_pcap(path, packets, link=link, order=">"),
+    "pcapng": lambda path, packets, link: write_pcapng(path, packets, link=link),
+    "pcapng big-endian": lambda path, packets, link: write_pcapng(path, packets, link=link, order=">", unit=6),
+}
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.parametrize("link", LINKS)
+def test_each_container_and_link(container: str, link: str, tmp_path: Path) -> None:
+    messages, datagrams = stream(20)
+    kind, header = LINKS[link]
+    capture = CONTAINERS[container](tmp_path / "capture", timed([header + udp(one) for one in datagrams]), kind)
+    report = import_capture(capture, tmp_path / "folder", segment_length=SEGMENT)
+    assert (report.packets, report.imported, report.problems) == (21, 20, [])
+    assert values(tmp_path / "folder") == {0: messages}
+
+
+@pytest.mark.parametrize("codec", ["gzip", "zstd"])
+def test_compressed(codec: str, tmp_path: Path) -> None:
+    messages, datagrams = stream(400)
+    plain = write_pcap(tmp_path / "plain", timed([udp(one) for one in datagrams]), link=RAW).read_bytes()
+    content = gzip.compress(plain) if codec == "gzip" else pa.compress(plain, codec, asbytes=True)
+    capture = tmp_path / "capture"
+    capture.write_bytes(content)
+    import_capture(capture, tmp_path / "folder")
+    assert values(tmp_path / "folder") == {0: messages}
+    capture.write_bytes(content[: len(content) // 2])
+    report = import_capture(capture, tmp_path / "half")
+    assert report.problems
+    (got,) = values(tmp_path / "half").values() or [[]]
+    assert got == messages[: len(got)]
+
+
+def test_ipv6_with_extensions(tmp_path: Path) -> None:
+    messages, datagrams = stream(20)
+    packets = []
+    for one in datagrams:
+        body = struct.pack(">HHHH", 1, 9000, 8 + len(one), 0) + one
+        packets.append(
+            captures.ipv6(body, 17, "fe80::1", "ff02::2", extensions=b"\x3c\x00" + bytes(6) + b"\x11\x00" + bytes(6))
+        )
+    report = import_capture(write_pcap(tmp_path / "capture", timed(packets), link=RAW), tmp_path / "folder")
+    assert report.recordings[0].channel == "aeron:udp?endpoint=[ff02::2]:9000"
+    assert values(tmp_path / "folder") == {0: messages}
+
+
+def fragmented(datagram: bytes, ident: int, most: int = 480) -> list[bytes]:
+    content = struct.pack(">HHHH", 1234, 9000, 8 + len(datagram), 0) + datagram
+    return [
+        captures.ipv4(
+            content[at : at + most], 17, "10.0.0.1", "10.0.0.2", ident=ident,
+            fragment=at // 8 | (0x2000 if at + most < len(content) else 0),
+        )
+        for at in range(0, len(content), most)
+    ]  # fmt: skip
+
+
+def test_fragments_are_put_together(tmp_path: Path, rng: random.Random) -> None:
+    """In any order, those of several datagrams between each other; one that lacks a fragment is none."""
+    messages, datagrams = stream(40, sizes=(1376, 40))
+    packets = []
+    for first in range(0, len(datagrams), 4):
+        mixed = [
+            piece
+            for number in range(first, min(first + 4, len(datagrams)))
+            for piece in fragmented(datagrams[number], number)
+        ]
+        rng.shuffle(mixed)
+        packets += mixed
+    capture = write_pcap(tmp_path / "capture", timed(packets), link=RAW)
+    assert import_capture(capture, tmp_path / "folder").problems == []
+    assert values(tmp_path / "folder") == {0: messages}
+    whole = [piece for number, one in enumerate(datagrams) for piece in fragmented(one, number)]
+    del whole[-2:]
+    report = import_capture(write_pcap(tmp_path / "less", timed(whole), link=RAW), tmp_path / "less-folder")
+    assert report.incomplete_fragments in {0, 1}
+    assert values(tmp_path / "less-folder")[0] == messages[: len(values(tmp_path / "less-folder")[0])]
+
+
+def test_what_comes_again_or_late_is_put_in_order(tmp_path: Path, rng: random.Random) -> None:
+    messages, datagrams = stream(600)
+    shuffled = datagrams[1:] + rng.choices(datagrams, k=100)
+    order = sorted(range(len(shuffled)), key=lambda number: number + rng.randrange(30))
+    packets = [datagrams[0], *(shuffled[number] for number in order)]
+    capture = write_pcap(tmp_path / "capture", timed([udp(one) for one in packets]), link=RAW)
+    report = import_capture(capture, tmp_path / "folder", segment_length=SEGMENT)
+    assert (report.gap_count, report.imported) == (0, len(datagrams) - 1)
+    assert report.repeated + report.imported == len(packets) - sum(one == datagrams[0] for one in packets)
+    assert values(tmp_path / "folder") == {0: messages}
+    verified(tmp_path / "folder")
+
+
+def test_a_retransmission_that_begins_before_what_is_missing(tmp_path: Path) -> None:
+    """A datagram of two frames, of which the first is there already, gives its second."""
+    messages, datagrams = stream(10)
+    both = datagrams[3] + datagrams[4]
+    packets = [*datagrams[:4], *datagrams[5:], both]
+    capture = write_pcap(tmp_path / "capture", timed([udp(one) for one in packets]), link=RAW)
+    assert import_capture(capture, tmp_path / "folder").gap_count == 0
+    assert values(tmp_path / "folder") == {0: messages}
+
+
+def test_a_gap_ends_a_recording_and_another_begins_behind_it(tmp_path: Path) -> None:
+    """Positions are those of the stream; bytes that were not captured are in no recording."""
+    messages, datagrams = stream(200)
+    lost = range(50, 60)
+    packets = [one for number, one in enumerate(datagrams) if number not in lost]
+    capture = write_pcap(tmp_path / "capture", timed([udp(one) for one in packets]), link=RAW)
+    report = import_capture(capture, tmp_path / "folder", segment_length=SEGMENT)
+    (gap,) = report.gaps
+    first, second = report.recordings
+    assert (first.stop_position, second.start_position) == (gap.start, gap.end)
+    assert gap.end - gap.start == sum(len(datagrams[number]) for number in lost)
+    assert values(tmp_path / "folder") == {0: messages[:49], 1: messages[59:]}
+    verified(tmp_path / "folder")
+    positions = scan(tmp_path / "folder").to_table(columns=["recording_id", "position"]).to_pylist()
+    assert min(row["position"] for row in positions if row["recording_id"] == 1) == gap.end
+
+
+def test_a_gap_is_given_up_when_a_term_lies_behind_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ordering, "BUDGET", 8_000)
+    messages, datagrams = stream(400)
+    packets = [*datagrams[:20], *datagrams[21:], datagrams[20]]
+    capture = write_pcap(tmp_path / "capture", timed([udp(one) for one in packets]), link=RAW)
+    # In batches of one read: the late datagram comes after its place was given up.
+    report = import_capture(capture, tmp_path / "folder")
+    assert report.gap_count in (0, 1)
+    assert sum(map(len, values(tmp_path / "folder").values())) == len(messages) - report.gap_count
+
+
+def test_several_streams_and_sessions(tmp_path: Path) -> None:
+    messages, datagrams = stream(50)
+    of_session = {
+        session: [one[:12] + struct.pack("<i", session) + one[16:] for one in datagrams] for session in (5, 6, 7)
+    }
+    packets = [
+        udp(one, 9000 + session % 2)
+        for rows in zip(*of_session.values(), strict=True)
+        for session, one in zip(of_session, rows, strict=True)
+    ]
+    capture = write_pcap(tmp_path / "capture", timed(packets), link=RAW)
+    report = import_capture(capture, tmp_path / "folder")
+    assert sorted(one.session_id for one in report.recordings) == [5, 6, 7]
+    assert list(values(tmp_path / "folder").values()) == [messages] * 3
+    assert [one.session_id for one in import_capture(capture, tmp_path / "one", ports=[9000]).recordings] == [6]
+
+
+def test_without_its_setup_frame_a_stream_is_left_out(tmp_path: Path) -> None:
+    messages, datagrams = stream(50)
+    capture = write_pcap(tmp_path / "capture", timed([udp(one) for one in datagrams[11:]]), link=RAW)
+    report = import_capture(capture, tmp_path / "none")
+    assert report.recordings == []
+    assert "--term-length" in report.problems[0]
+    report = import_capture(capture, tmp_path / "folder", term_length=65_536, initial_term_id=INITIAL_TERM)
+    assert report.recordings[0].start_position == sum(map(len, datagrams[1:11]))
+    assert values(tmp_path / "folder") == {0: messages[10:]}
+    late = write_pcap(tmp_path / "late", timed([udp(one) for one in [*datagrams[11:], datagrams[0]]]), link=RAW)
+    import_capture(late, tmp_path / "late-folder")
+    assert values(tmp_path / "late-folder") == {0: messages[10:]}
+
+
+@pytest.mark.parametrize("write", [write_pcap, write_pcapng])
+def test_a_capture_that_is_cut_anywhere(write: Callable[..., Path], tmp_path: Path, rng: random.Random) -> None:
+    """What was whole is imported, the rest is told."""
+    messages, datagrams = stream(10)
+    content = write(tmp_path / "capture", timed([udp(one) for one in datagrams]), link=RAW).read_bytes()
+    for number, length in enumerate(rng.sample(range(len(content)), 60)):
+        cut = tmp_path / "cut"
+        cut.write_bytes(content[:length])
+        folder = tmp_path / str(number)
+        try:
+            report = import_capture(cut, folder)
+        except UsageError:
+            assert length < 28  # no capture file
+            continue
+        got = values(folder).get(0, []) if report.recordings else []
+        assert got == messages[: len(got)]
+        assert report.problems == [] or "truncated" in report.problems[0]
+
+
+def test_packets_that_the_capture_cut(tmp_path: Path) -> None:
+    messages, datagrams = stream(40)
+    capture = write_pcap(tmp_path / "capture", timed([udp(one) for one in datagrams]), link=RAW, snap=400)
+    report = import_capture(capture, tmp_path / "folder")
+    assert report.cut == 10
+    assert "capture whole packets" in report.problems[-1]
+    short = [message for message in messages if len(message) < 300]
+    assert [one for found in values(tmp_path / "folder").values() for one in found] == short
+
+
+def test_a_damaged_capture_gives_an_error_or_what_is_right(tmp_path: Path, rng: random.Random) -> None:
+    """Bytes changed at random: no crash, and each recording verifies, but for flags of a frame that were changed."""
+    _, datagrams = stream(60)
+    content = write_pcapng(tmp_path / "capture", timed([udp(one) for one in datagrams]), link=RAW).read_bytes()
+    for number in range(60):
+        damaged = bytearray(content)
+        for _ in range(rng.randrange(1, 20)):
+            damaged[rng.randrange(len(damaged))] = rng.randrange(256)
+        file = tmp_path / "damaged"
+        file.write_bytes(damaged)
+        folder = tmp_path / f"folder-{number}"
+        try:
+            import_capture(file, folder, segment_length=SEGMENT, captured=rng.choice(["aeron", "udp"]))
+        except AeronError:
+            continue
+        verified(folder, but="a fragment that belongs to no message")
+
+
+def test_a_message_a_datagram_with_the_time_of_its_packet(tmp_path: Path) -> None:
+    messages = list(payloads(1, 500, [100, 1400, 3, 5000, 0]))
+    capture = write_pcap(tmp_path / "capture", timed([udp(one) for one in messages]), link=RAW)
+    report = import_capture(capture, tmp_path / "folder", captured="udp")
+    assert (report.imported, report.problems) == (500, [])
+    table = scan(tmp_path / "folder").to_table(columns=["value", "reserved_value", "position"])
+    assert table["value"].to_pylist() == messages
+    assert table["reserved_value"].to_pylist() == [START_NS + 1000 * number for number in range(500)]
+    verified(tmp_path / "folder")
+    with Folder(tmp_path / "folder") as folder:
+        times = folder.times_at(0, table["position"].to_numpy())
+    assert times.cast(pa.int64())[0].as_py() == START_NS
+    assert abs(times.cast(pa.int64())[-1].as_py() - START_NS - 499_000) < 10_000_000
+
+
+def test_messages_of_a_datagram_by_framing(tmp_path: Path) -> None:
+    messages = list(payloads(1, 30, [8, 20, 300]))
+    packets = [
+        bytes(12) + b"".join(struct.pack("<H", 2 + len(one)) + one for one in messages[first : first + 3])
+        for first in range(0, 30, 3)
+    ]
+    packets[4] = packets[4][:30]  # the third of its messages goes beyond the datagram
+    capture = write_pcap(tmp_path / "capture", timed([udp(one) for one in packets]), link=RAW)
+    report = import_capture(capture, tmp_path / "folder", captured="udp", framing="cme-udp")
+    got = values(tmp_path / "folder")[0]
+    assert set(got) <= set(messages)
+    assert len(messages) - len(got) <= 3
+    assert "do not have the framing" in report.problems[0]
+
+
+def segments_of(content: bytes, rng: random.Random, *, first: int) -> list[bytes]:
+    """TCP segments of any length, some again and overlapping, in a changed order."""
+    found, at = [], 0
+    while at < len(content):
+        size = rng.randrange(1, 1400)
+        found.append((at, captures.tcp(content[at : at + size], first + 1 + at)))
+        if rng.random() < 0.1:
+            back = min(at, 50)
+            found.append((at, captures.tcp(content[at - back : at + size + 20], first + 1 + at - back)))
+        at += size
+    order = sorted(range(len(found)), key=lambda number: number + rng.randrange(6))
+    return [captures.tcp(b"", first, flags=2), *(found[number][1] for number in order)]
+
+
+def sofh(message: bytes) -> bytes:
+    return struct.pack(">IH", 6 + len(message), 0x5BE0) + message
+
+
+def test_a_connection_is_put_together(tmp_path: Path, rng: random.Random) -> None:
+    messages = list(payloads(1, 2000, [8, 20, 300, 4000]))
+    content = b"".join(map(sofh, messages))
+    packets = segments_of(content, rng, first=2**32 - 5000)
+    capture = write_pcap(tmp_path / "capture", timed(packets), link=RAW)
+    report = import_capture(capture, tmp_path / "folder", captured="tcp", framing="sofh")
+    assert (report.problems, report.gap_count) == ([], 0)
+    assert values(tmp_path / "folder") == {0: messages}
+    verified(tmp_path / "folder")
+
+
+def test_a_gap_in_a_connection_ends_it(tmp_path: Path, rng: random.Random) -> None:
+    messages = list(payloads(1, 100, [300]))
+    content = b"".join(map(sofh, messages))
+    packets = [captures.tcp(b"", 0, flags=2)] + [
+        captures.tcp(content[at : at + 100], 1 + at) for at in range(0, len(content), 100)
+    ]
+    del packets[150:152]
+    capture = write_pcap(tmp_path / "capture", timed(packets), link=RAW)
+    report = import_capture(capture, tmp_path / "folder", captured="tcp", framing="sofh")
+    assert report.gap_count == 1
+    assert values(tmp_path / "folder") == {0: messages[: 149 * 100 // 306]}
+    assert "where the next message begins is not known" in report.problems[0]
+    broken = bytearray(content)
+    broken[306 * 50 + 5] ^= 1
+    packets = [captures.tcp(bytes(broken[at : at + 100]), at) for at in range(0, len(content), 100)]
+    report = import_capture(
+        write_pcap(tmp_path / "bad", timed(packets), link=RAW), tmp_path / "bad-folder", captured="tcp", framing="sofh"
+    )
+    assert values(tmp_path / "bad-folder") == {0: messages[:50]}
+    assert f"byte {306 * 50} does not begin a message" in report.problems[0]
+
+
+def test_the_verb(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    messages, datagrams = stream(50)
+    capture = write_pcap(tmp_path / "capture.pcap", timed([udp(one) for one in datagrams]), link=RAW)
+    folder = tmp_path / "folder"
+    assert main(["archive", "import", str(capture), str(folder), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["imported"], told["gap_count"], told["problems"]) == (50, 0, [])
+    assert main(["cat", str(folder), "0", "--format", "hex"]) == 0
+    assert capsys.readouterr().out.split() == [message.hex() for message in messages if message]
+    assert main(["archive", "import", str(capture), str(folder)]) == 0
+    assert "aeron:udp?endpoint=10.0.0.2:9000" in capsys.readouterr().out
+    assert sorted(values(folder)) == [0, 1]
+    assert main(["archive", "import", str(capture), str(tmp_path / "empty"), "--as", "tcp", "--framing", "sofh"]) == 1
+    assert "there is nothing to import as tcp" in capsys.readouterr().out
+
+
+def test_what_can_not_be_imported(tmp_path: Path) -> None:
+    capture = write_pcap(tmp_path / "capture", [], link=147)
+    text = tmp_path / "text"
+    text.write_text("this is no capture file, by far\n")
+    for refused, more, told in (
+        (text, {}, "is no capture file"),
+        (capture, {"framing": "sofh"}, "Aeron's frames have their own"),
+        (capture, {"captured": "tcp"}, "give the framing"),
+        (capture, {"captured": "tcp", "framing": "cme-tcp"}, "packet header"),
+        (capture, {"captured": "udp", "framing": "messages"}, "needs a schema"),
+        (capture, {"term_length": 65_536}, "together"),
+        (capture, {"segment_length": 100_000}, "no power of two"),
+    ):
+        with pytest.raises(UsageError, match=told):
+            import_capture(refused, tmp_path / "folder", **more)
+    assert not (tmp_path / "folder").exists()
+    with pytest.raises(StorageError, match="cannot read"):
+        import_capture(tmp_path / "missing", tmp_path / "folder")
+    unknown = write_pcap(tmp_path / "unknown", timed([b"x" * 60]), link=147)
+    assert "link type 147" in import_capture(unknown, tmp_path / "folder").problems[0]
+
+
+def test_a_running_archives_folder_is_refused(tmp_path: Path) -> None:
+    _, datagrams = stream(5)
+    capture = write_pcap(tmp_path / "capture", timed([udp(one) for one in datagrams]), link=RAW)
+    with Servers() as servers:
+        RecordedFolder(servers).write([b"one"])
+        with pytest.raises(UsageError, match="running archive"):
+            import_capture(capture, servers.archive_dir)
+
+
+def restarted(datagrams: list[bytes], initial: int) -> list[bytes]:
+    """The same session with other terms."""
+    ahead = initial - INITIAL_TERM
+    found = []
+    for one in datagrams:
+        if len(one) == len(setup_frame()):
+            terms = struct.unpack_from("<ii", one, 20)
+            found.append(one[:20] + struct.pack("<ii", *(term + ahead for term in terms)) + one[28:])
+        else:
+            found.append(one[:20] + struct.pack("<i", struct.unpack_from("<i", one, 20)[0] + ahead) + one[24:])
+    return found
+
+
+@pytest.mark.parametrize("initial", [INITIAL_TERM, 12])
+def test_a_session_that_begins_again_begins_another_recording(initial: int, tmp_path: Path) -> None:
+    """By other terms, or by a setup frame of an earlier position after a while; not by one that comes again at once."""
+    messages, datagrams = stream(50)
+    first = timed([udp(one) for one in [datagrams[0], *datagrams[:30], datagrams[0], *datagrams[30:]]])
+    again = [(at + 20 * 10**9, packet) for at, packet in timed([udp(one) for one in restarted(datagrams, initial)])]
+    capture = write_pcap(tmp_path / "capture", first + again, link=RAW)
+    report = import_capture(capture, tmp_path / "folder", segment_length=SEGMENT)
+    assert (report.problems, report.gap_count, report.repeated) == ([], 0, 0)
+    assert values(tmp_path / "folder") == {0: messages, 1: messages}
+    verified(tmp_path / "folder")
+
+
+def test_what_is_missing_before_the_first_frame_is_a_gap(tmp_path: Path) -> None:
+    """The setup frame tells where the stream begins."""
+    messages, datagrams = stream(20)
+    capture = write_pcap(tmp_path / "capture", timed([udp(one) for one in [datagrams[0], *datagrams[4:]]]), link=RAW)
+    report = import_capture(capture, tmp_path / "folder")
+    assert [(gap.start, gap.end) for gap in report.gaps] == [(0, sum(map(len, datagrams[1:4])))]
+    assert values(tmp_path / "folder") == {0: messages[3:]}
+
+
+def test_a_datagram_of_several_streams_is_none(tmp_path: Path) -> None:
+    """Frames of another session, or behind padding, can't be recorded where they stand: the datagram is not Aeron's."""
+    messages, datagrams = stream(20)
+    other = datagrams[11][:12] + struct.pack("<i", 1) + datagrams[11][16:]
+    packets = [*datagrams[:10], datagrams[10] + other, *datagrams[10:]]
+    capture = write_pcap(tmp_path / "capture", timed([udp(one) for one in packets]), link=RAW)
+    report = import_capture(capture, tmp_path / "folder")
+    assert (report.other, report.gap_count) == (1, 0)
+    assert values(tmp_path / "folder") == {0: messages}
+
+
+def with_checksum(packet: bytes) -> bytes:
+    """An IPv4 packet whose UDP checksum is right."""
+    body = packet[20:]
+    total = sum(
+        struct.unpack(
+            f">{(12 + len(body) + 1) // 2}H",
+            packet[12:20] + struct.pack(">HH", 17, len(body)) + body + bytes(len(body) % 2),
+        )
+    )
+    while total > 0xFFFF:
+        total = (total & 0xFFFF) + (total >> 16)
+    return packet[:26] + struct.pack(">H", 0xFFFF - total or 0xFFFF) + packet[28:]
+
+
+def halves(datagram: bytes, ident: int) -> list[bytes]:
+    """Two fragments of a datagram with a checksum."""
+    content = with_checksum(udp(datagram))[20:]
+    at = len(content) // 16 * 8
+    return [
+        captures.ipv4(content[:at], 17, "10.0.0.1", "10.0.0.2", ident=ident, fragment=0x2000),
+        captures.ipv4(content[at:], 17, "10.0.0.1", "10.0.0.2", ident=ident, fragment=at // 8),
+    ]
+
+
+def test_fragments_of_two_datagrams_never_make_one(tmp_path: Path) -> None:
+    """Identifications are used again; the checksum, or other bytes at the same place, show it."""
+    one, two, three = b"1" * 800, b"2" * 800, b"3" * 800
+    packets = [
+        halves(one, 1)[0],  # its second half was lost
+        *halves(two, 1),
+        halves(one, 2)[1],  # its first half was lost
+        *halves(three, 2),
+        *halves(one, 3),
+        captures.ipv4(bytes(800), 6, "10.0.0.1", "10.0.0.2", ident=4, fragment=0x2000),
+        captures.ipv4(bytes(800), 6, "10.0.0.1", "10.0.0.2", ident=4, fragment=100),
+    ]
+    report = import_capture(
+        write_pcap(tmp_path / "capture", timed(packets), link=RAW), tmp_path / "folder", captured="udp"
+    )
+    assert report.incomplete_fragments >= 2
+    assert values(tmp_path / "folder") == {0: [two, one]}
+
+
+def test_what_a_capture_can_make_us_keep_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Recordings, what waits for a setup frame, and what waits for lost bytes: what goes beyond is left out, and told."""
+    messages, datagrams = stream(40)
+    sessions = [[one[:12] + struct.pack("<i", number) + one[16:] for one in datagrams] for number in range(5)]
+    packets = [udp(sessions[number][row]) for row in range(len(datagrams)) for number in range(5)]
+    capture = write_pcap(tmp_path / "capture", timed(packets), link=RAW)
+    with monkeypatch.context() as patch:
+        patch.setattr(writing, "MOST_OPEN", 3)
+        report = import_capture(capture, tmp_path / "open")
+        assert values(tmp_path / "open") == dict.fromkeys(range(3), messages)
+        assert sum("3 recordings are being written already" in one for one in report.problems) == 2
+    with monkeypatch.context() as patch:
+        patch.setattr(aeron, "MOST_STREAMS", 4)
+        report = import_capture(capture, tmp_path / "streams")
+        assert values(tmp_path / "streams") == dict.fromkeys(range(4), messages)
+        assert sum("more than 4 streams" in one for one in report.problems) == 1
+    monkeypatch.setattr(ordering, "BUDGET", 4_000)
+    early = write_pcap(tmp_path / "early", timed([udp(one) for one in [*datagrams[1:], datagrams[0]]]), link=RAW)
+    report = import_capture(early, tmp_path / "early-folder")
+    assert report.recordings == []
+    assert "too much of it was captured before its setup frame" in report.problems[0]
+    content = sofh(bytes(200_000))
+    unfinished = [
+        captures.tcp(content[at : at + 1000], at, ports=(port, 9000)) for port in (1, 2) for at in range(0, 5000, 1000)
+    ]
+    report = import_capture(
+        write_pcap(tmp_path / "tcp", timed(unfinished), link=RAW),
+        tmp_path / "tcp-folder",
+        captured="tcp",
+        framing="sofh",
+    )
+    assert sum("too many connections wait" in one for one in report.problems) == 2
