@@ -28,6 +28,7 @@ HEADERS = (
     "driver_native/include/aeron_spark/as_client.h",
     "archive/include/aeron_spark/as_archive.h",
     "archive/include/aeron_spark/as_archive_client.h",
+    "archive/include/aeron_spark/as_import.h",
     "archive/include/aeron_spark/as_archive_auth.h",
 )
 # Of a header: what only compilers and the generator of the Python declarations read.

@@ -1,5 +1,5 @@
 /* Import: recordings made of bytes that something else has captured, in the folder of an archive that does not run.
- * Spec: 06 §7; 04 §1.
+ * Spec: 06 §7.
  *
  * A recording gets the captured frames at their positions, or messages as a publication would frame them. Its bytes have no gap:
  * who has a gap ends the recording and begins another behind it. A program that dies leaves what an archive leaves that dies.
