@@ -70,7 +70,8 @@ static const packet_case WRONG[] = {
     PACKET("arp", 1, AS_CAPTURE_OTHER, 0, MAC, 8, 6, 0, 1),
     PACKET("icmp", 101, AS_CAPTURE_OTHER, 0, IPV4(24, 0, 1), 8, 0, 0, 0),
     PACKET("version 5", 101, AS_CAPTURE_MALFORMED, 0, 0x55, 0, 0, 20, 0, 9, 0, 0, 64, 17, 0, 0, ADDRESSES),
-    PACKET("header below 20", 101, AS_CAPTURE_MALFORMED, 0, 0x44, 0, 0, 31, 0, 9, 0, 0, 64, 17, 0, 0, ADDRESSES, UDP_ABC),
+    PACKET("header below 20", 101, AS_CAPTURE_MALFORMED, 0, 0x44, 0, 0, 31, 0, 9, 0, 0, 64, 17, 0, 0, ADDRESSES, 0, 15, 0,
+        0, 1, 2, 3, 4, 5, 6, 7),
     PACKET("header beyond total", 101, AS_CAPTURE_MALFORMED, 0, 0x4f, 0, 0, 31, 0, 9, 0, 0, 64, 17, 0, 0, ADDRESSES, UDP_ABC),
     PACKET("total beyond the packet", 101, AS_CAPTURE_MALFORMED, 0, IPV4(32, 0, 17), UDP_ABC),
     PACKET("udp beyond ip", 101, AS_CAPTURE_MALFORMED, 0, IPV4(31, 0, 17), 4, 0xd2, 0x23, 0x28, 0, 12, 0, 0, 'a', 'b', 'c'),
@@ -226,7 +227,7 @@ static void files_that_lie(void)
     static const uint8_t UNIT[] = { SECTION, INTERFACE(19), BLOCK(0, 31) };
     static const uint8_t BINARY_UNIT[] = { SECTION, INTERFACE(0xbf), BLOCK(0, 31) };
     static const uint8_t ODD[] = { SECTION, 1, 0, 0, 0, 30, 0, 0, 0, 101, 0, 0, 0 };
-    static const uint8_t SHORT[] = { SECTION, 1, 0, 0, 0, 8, 0, 0, 0, 8, 0, 0, 0 };
+    static const uint8_t SHORT[] = { SECTION, 11, 0, 0, 0, 8, 0, 0, 0, 8, 0, 0, 0 };
     static const uint8_t SMALL_INTERFACE[] = { SECTION, 1, 0, 0, 0, 16, 0, 0, 0, 101, 0, 0, 0, 16, 0, 0, 0 };
     static const uint8_t SMALL_PACKET[] = { SECTION, INTERFACE(9), 6, 0, 0, 0, 28, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0,
         0, 0, 0, 0, 28, 0, 0, 0 };
