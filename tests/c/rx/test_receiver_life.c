@@ -431,6 +431,31 @@ static void a_publisher_that_only_beats_hears_everything(void)
     rig_close(&rig);
 }
 
+/* Status messages are due more often than heartbeats pay for, and all data before the heartbeat's position was lost: NAKs go out all
+ * the same, and status messages still. */
+static void requests_have_their_share(void)
+{
+    rx_rig rig;
+    rig_open(&rig, &plain);
+    rig.receiver.params.status_message_timeout_ns = 5 * RIG_MS;
+    (void)rig_join(&rig);
+    int32_t naks = 0;
+    int32_t statuses = 0;
+    for (int i = 0; i < 50; i++)
+    {
+        peer_heartbeat(&rig, 4096, 0xC0);
+        rig_pass(&rig, 100 * RIG_MS, RIG_MS);
+        while (peer_receive(&rig, -1) > 0)
+        {
+            naks += ASI_FRAME_NAK == got_status(&rig)->prefix.type ? 1 : 0;
+            statuses += ASI_FRAME_STATUS == got_status(&rig)->prefix.type ? 1 : 0;
+        }
+    }
+    CHECK(naks >= 20);
+    CHECK(statuses >= 20);
+    rig_close(&rig);
+}
+
 static int32_t statuses_of_a_second(rx_rig *rig)
 {
     (void)peer_count(rig, -1);
@@ -485,6 +510,7 @@ int main(void)
     RUN_IN_RIG(s60_rejection);
     RUN(a_silent_source_is_sent_little);
     RUN(a_publisher_that_only_beats_hears_everything);
+    RUN(requests_have_their_share);
     RUN(strangers_wait_for_room);
     RUN_IN_RIG(s63_response_setups);
     RUN_IN_RIG(response_setups_go_at_once);

@@ -82,6 +82,8 @@ typedef struct asi_rx_image_connection
     int64_t last_activity_ns;
     int64_t last_frame_ns;
     int64_t answerable_bytes;          /* bytes that may go to an implicit control address, see asi_rx_image_may_answer */
+    bool is_status_last;               /* no request was sent after the last status message */
+    int32_t owed_bytes;                /* that status messages leave for a request which found too few of them; 0: none waits */
     bool is_eos;
     int64_t eos_position;
 } asi_rx_image_connection;

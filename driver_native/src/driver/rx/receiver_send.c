@@ -34,19 +34,36 @@ static bool send_to_connection(
         asi_rx_image_connection_is_stranger(connection, receiver->now_ns));
 }
 
-/* Sends to every connection that is not silent; returns how many sends succeeded. A request leaves enough bytes for a status
- * message, without which the publisher drops its receiver. */
+/* A request (NAK, RSP_SETUP, RTTM) leaves enough bytes for a status message, without which the publisher drops its receiver. A
+ * request that found too few after a status message is next: until it is sent, status messages leave enough for it. Where they are
+ * due more often than the publisher's heartbeats pay for, they would otherwise take every byte, and a stream whose first data was
+ * lost would never get it again. */
+static bool may_send(asi_rx_image_connection *connection, const asi_frame_prefix *frame, int32_t length)
+{
+    const int32_t for_status = ASI_STATUS_TAGGED_LENGTH + ASI_DATAGRAM_HEADERS_LENGTH;
+    const bool is_status = ASI_FRAME_STATUS == frame->type;
+    if (asi_rx_image_may_answer(connection, length, is_status ? connection->owed_bytes : for_status))
+    {
+        connection->owed_bytes = is_status ? connection->owed_bytes : 0;
+        connection->is_status_last = is_status;
+        return true;
+    }
+    if (!is_status && connection->is_status_last)
+    {
+        connection->owed_bytes = length + ASI_DATAGRAM_HEADERS_LENGTH + for_status;
+    }
+    return false;
+}
+
+/* Sends to every connection that is not silent; returns how many sends succeeded. */
 static int32_t send_to_connections(asi_receiver *receiver, asi_rx_image *image, const void *frame, int32_t length)
 {
-    const int32_t spare =
-        ASI_FRAME_STATUS == ((const asi_frame_prefix *)frame)->type ? 0 : ASI_STATUS_TAGGED_LENGTH + ASI_DATAGRAM_HEADERS_LENGTH;
     int32_t sent = 0;
     for (int32_t i = 0; i < image->connection_count; i++)
     {
         asi_rx_image_connection *connection = &image->connections[i];
         const asi_address *to = asi_rx_image_live_connection_address(connection, receiver->now_ns);
-        const bool may_send = NULL != to && asi_rx_image_may_answer(connection, length, spare);
-        sent += may_send && send_to_connection(receiver, connection, frame, length, to) ? 1 : 0;
+        sent += NULL != to && may_send(connection, frame, length) && send_to_connection(receiver, connection, frame, length, to);
     }
     return sent;
 }
