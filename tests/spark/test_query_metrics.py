@@ -87,7 +87,7 @@ def test_what_is_not_known_is_not_exported(folder: str | None, caplog: pytest.Lo
     source = SimpleNamespace(
         endOffset='{"archive":{"0":7},"positions":{"0":64},"starts":{"0":0},"version":1}', latestOffset=None
     )
-    progress = SimpleNamespace(name=None, id="1", numInputRows=5, batchDuration=2500, sources=[source])
+    progress = SimpleNamespace(name=None, id="1", batchId=1, numInputRows=5, batchDuration=2500, sources=[source])
     listener.onQueryProgress(SimpleNamespace(progress=progress))
     found = figures(Exposition().text(listener.samples())[0].decode())
     assert found["aeron_spark_query_active"] == 1

@@ -24,7 +24,7 @@ PAGE = (ROOT / "docs" / "c.md").read_text("utf-8")
 LIBRARY = f"libaeron_spark.so.{__version__}"
 MINOR = ".".join(__version__.split(".")[:2])
 TOOLS = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-HEADERS = {path.name for path in PUBLIC} - {"as_sbe.h"}  # the kernels of Python
+HEADERS = {path.name for path in PUBLIC if "kernels" not in path.parts}  # those are of Python's extension
 
 
 def run(*command: object, cwd: Path | None = None, **environment: str) -> str:

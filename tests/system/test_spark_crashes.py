@@ -71,7 +71,9 @@ def test_reading_is_complete_and_exact_when_workers_are_killed(aeron_dir: Path, 
 
 def test_writing_is_at_least_once_when_workers_are_killed(aeron_dir: Path, tmp_path: Path) -> None:
     archive_dir = tmp_path / "archive"
-    with recorded.archive(aeron_dir, archive_dir, {key: str(value) for key, value in SETTINGS.items()}) as archive:
+    with recorded.archive(
+        aeron_dir, archive_dir, {key: str(value) for key, value in PATIENT_SETTINGS.items()}
+    ) as archive:
         archive.control.start_recording(CHANNEL, STREAM)
         assert application("write", aeron_dir) == {}
     seen: list[set[int]] = []
