@@ -17,6 +17,7 @@ from tests.interop.test_driver_ipc import IPC, TIMEOUT_MS
 from tests.kit import stock
 from tests.kit.cnc import Cnc
 from tests.kit.subject import Subject
+from tests.kit.wait import wait_until
 
 Opened = Callable[[Any], Any]
 
@@ -25,6 +26,12 @@ def test_aeron_stat_prints_every_counter(client: Any, driver_dir: Path, stream: 
     opened(client.subscription(IPC, stream))
     publication = opened(client.publication(IPC, stream))
     assert publication.awaitConnected(TIMEOUT_MS)
+    # A stock client adds name and version to its heartbeat's label some time after it has begun.
+    wait_until(
+        lambda: all("commit=" in one.label for one in Cnc(driver_dir).counters() if "client-heartbeat" in one.label),
+        timeout=TIMEOUT_MS / 1000,
+        what="the client's name in its heartbeat's label",
+    )
     result = stock.driver_tool("AeronStat", driver_dir, "watch=false")
     assert result.code == 0, result.out
     header = Cnc(driver_dir).header()
