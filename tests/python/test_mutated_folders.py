@@ -330,3 +330,18 @@ def test_a_doubt_is_a_warning_or_a_call(scratch: Path) -> None:
             assert opened.read(0).read_all().num_rows == whole - 1
         assert opened.read(0, on_doubt=told.append).read_all().num_rows == whole - 1
     assert len(told) == 1
+
+
+@pytest.mark.parametrize("emptied", ["start at its stop", "stop at its start"])
+def test_verify_tells_of_an_emptied_recording(emptied: str, scratch: Path) -> None:
+    unpack(GOLDEN / "archive-full.tar.gz", scratch)
+    folder = scratch / "archive-full"
+    positions = 32 + 32 + 40  # catalog header, record header, fields before the start position
+    with (folder / CATALOG).open("r+b") as file:
+        file.seek(positions)
+        start, stop = struct.unpack("<qq", file.read(16))
+        file.seek(positions)
+        file.write(struct.pack("<qq", stop, stop) if emptied.startswith("start") else struct.pack("<qq", start, start))
+    assert read(folder)[0][0] == []
+    doubt = "segments stand before startPosition=131072" if emptied.startswith("start") else "frame"
+    assert [one for one in verify(folder) if one.startswith("0 ") and doubt in one], verify(folder)

@@ -424,15 +424,10 @@ static as_result walk_frames(verification *check, int64_t from, asi_segment_wind
     }
 }
 
-static as_result check_frames(verification *check, bool *is_right)
+/* Walks the frames from the begin of the last segment, or of them all, and closes the last message. */
+static as_result check_walk(verification *check, asi_segment_window *window, bool *is_right)
 {
     const asi_catalog_record *record = check->record;
-    const asi_segment_source source = asi_tool_source(check->catalog, record);
-    check->report->stop_position = check->limit;
-    if (check->limit <= record->start_position)
-    {
-        return AS_OK;
-    }
     const int64_t last_base =
         asi_segment_base(record->start_position, check->limit - 1, record->term_buffer_length, record->segment_file_length);
     const int64_t from =
@@ -440,11 +435,20 @@ static as_result check_frames(verification *check, bool *is_right)
     check->checksum = AS_CHECKSUM_AUTO == check->options->checksum ?
         asi_tool_frame_checksum(check->catalog, record, check->limit) : check->options->checksum;
     check->report->checksum = check->checksum;
+    const as_result result = walk_frames(check, from, window, is_right);
+    const bool is_cut_by_term = 0 == (check->limit & (record->term_buffer_length - 1));
+    *is_right = *is_right && (!is_cut_by_term || close_message(check, window, ASI_CUT_BY_TERM_END));
+    return result;
+}
+
+/* A recording without frames has neighbours, too: a changed start or stop position can empty it. */
+static as_result check_frames(verification *check, bool *is_right)
+{
+    const asi_segment_source source = asi_tool_source(check->catalog, check->record);
     asi_segment_window window;
     asi_segment_window_init(&window, &source);
-    const as_result result = walk_frames(check, from, &window, is_right);
-    const bool is_cut_by_term = 0 == (check->limit & (record->term_buffer_length - 1));
-    *is_right = *is_right && (!is_cut_by_term || close_message(check, &window, ASI_CUT_BY_TERM_END));
+    check->report->stop_position = check->limit;
+    const as_result result = check->limit > check->record->start_position ? check_walk(check, &window, is_right) : AS_OK;
     if (AS_OK == result && *is_right)
     {
         report_doubts(check, &window);
