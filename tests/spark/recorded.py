@@ -73,7 +73,7 @@ def publish(
 
 @contextmanager
 def archive(aeron_dir: Path, archive_dir: Path, settings: dict[str, str] | None = None) -> Iterator[Archive]:
-    """Driver and archive in a child process, and a client on them."""
+    """Driver and archive in a child process each, and a client on them; an error of the body tells if the archive is dead."""
     chosen = {
         "aeron.threading.mode": "SHARED",
         "aeron.archive.threading.mode": "SHARED",
@@ -82,8 +82,13 @@ def archive(aeron_dir: Path, archive_dir: Path, settings: dict[str, str] | None 
         **(settings or {}),
     }
     with (
-        ArchivingMediaDriver(archive_dir, aeron_dir, settings=chosen, embedded=False),
+        ArchivingMediaDriver(archive_dir, aeron_dir, settings=chosen, embedded=False) as server,
         Client(aeron_dir) as client,
         archive_client.Archive(client) as control,
     ):
-        yield Archive(aeron_dir, archive_dir, client, control)
+        try:
+            yield Archive(aeron_dir, archive_dir, client, control)
+        except BaseException as error:
+            if server.archive.failure is not None:
+                error.add_note(f"the archive had ended: {server.archive.failure}")
+            raise

@@ -27,8 +27,13 @@ from tests.system.crashes import CHANNEL, SETTINGS, STREAM, end_of_frames
 from tests.system.spark_crashes import KILLS, PARTITIONS, ROWS
 
 ROOT = Path(__file__).resolve().parents[2]
-# Not the pause of a busy machine is to end a client, but the driver's death.
-PATIENT_SETTINGS = {**SETTINGS, "aeron.client.liveness.timeout": "5s", "aeron.publication.unblock.timeout": "8s"}
+# Not the pause of a busy machine is to end a client, or to make it think that the driver is dead, but the driver's death.
+PATIENT_SETTINGS = {
+    **SETTINGS,
+    "aeron.driver.timeout": 8000,
+    "aeron.client.liveness.timeout": "5s",
+    "aeron.publication.unblock.timeout": "8s",
+}
 # More than fits between Spark and the sink, so that the sink is never done. The input must have an end: Spark's worker reads
 # all of it after a failure, and the JVM may hear of that only then.
 BATCHES_AFTER_THE_KILL = 20
