@@ -343,7 +343,6 @@ def backups() -> Iterator[Row]:
             ours_config=settings,
             peer_config=settings,
             pairs=BACKUP_PAIRS,
-            warm=False,
         )
         yield first
         yield measure(
@@ -357,8 +356,7 @@ def backups() -> Iterator[Row]:
             ours_config=settings,
             peer_config=settings,
             details={"copied_bytes": copies.incremental_bytes, "change": CHANGE},
-            pairs=first.runs,
-            warm=False,
+            pairs=BACKUP_PAIRS,
             runs_of=first,
         )
 
