@@ -221,8 +221,9 @@ class FileWriter:
             data = data[count:]
 
     def finish(self) -> None:
-        """Give it its length."""
+        """Give it its length, and have the disk begin with it: what syncs it later would wait while nothing else is done."""
         os.ftruncate(self._descriptor, self._file_length)
+        os.posix_fadvise(self._descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def read_chunks(descriptor: int, length: int, hole_end: int) -> Iterator[memoryview]:

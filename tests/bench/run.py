@@ -19,6 +19,7 @@ from tests.bench import (
     replay_rows,
     sbe_rows,
     sbe_spark_rows,
+    sight_rows,
     spark_rows,
     tables_rows,
     transport_rows,
@@ -49,6 +50,7 @@ GROUPS = {
     "sbe-spark": sbe_spark_rows.run,
     "tables": tables_rows.run,
     "replay": replay_rows.run,
+    "sight": sight_rows.run,
     "kafka": kafka_rows.run,
 }
 
