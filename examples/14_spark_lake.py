@@ -102,7 +102,9 @@ def main() -> None:
 
             # What has landed may be deleted. What comes now is in the view, and lands later.
             for recording_id, end in table.bounds().items():
-                deleted = archive.purge_segments(recording_id, archive.recording(recording_id).segment_base(end))
+                recording = archive.recording(recording_id)
+                base = recording.segment_base(end)
+                deleted = archive.purge_segments(recording_id, base) if base > recording.start_position else 0
                 print(f"recording {recording_id} is in the table up to position {end}: {deleted} segments deleted")
             record(archive, quotes(newer, 2_000, lot=20))
             view = table.view(spark, second)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from tests.spark.recorded import Archive
 
-RATE = 4000
+RATE = 1000
 
 
 class Retention(threading.Thread):
