@@ -77,7 +77,8 @@ def run_query(work: Path, *, is_last: bool) -> None:
     from aeron_spark.spark.lake import Landing
     from tests.spark.session import JAR, build_session
 
-    spark = build_session("lake-kills", **JAR)
+    # A worker that starts slowly on a busy machine is no death.
+    spark = build_session("lake-kills", spark__python__authenticate__socketTimeout="2m", **JAR)
     table = Landing(work / "table")
 
     def land(rows: DataFrame, batch_id: int) -> None:
