@@ -96,7 +96,7 @@ def lake_view(spark: SparkSession, work: Path, rounds: int) -> list[str]:
         publisher.start()
         retention.start()
         try:
-            wait_until(lambda: table.bounds() or not query.isActive, 60, "a batch to land")
+            wait_until(lambda: table.bounds() or not query.isActive, 200, "a batch to land")
             for turn in range(rounds):
                 published = publisher.published
                 archive.wait_recorded(STREAM_ID, publication.position)
@@ -122,7 +122,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=50, help="how often the view is read (50)")
     arguments = parser.parse_args()
-    spark = build_session("lake-view", **JAR)
+    spark = build_session("lake-view", spark__python__authenticate__socketTimeout="2m", **JAR)
     with tempfile.TemporaryDirectory(prefix="aeron-spark-lake-") as work:
         problems = lake_view(spark, Path(work), arguments.rounds)
     spark.stop()
