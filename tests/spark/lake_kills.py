@@ -3,7 +3,7 @@
     python -m tests.spark.lake_kills [--kills 200] [--seed n]
 
 A driver, an archive and a publisher run throughout; each hundredth message is no SBE. The query lands micro-batches by
-`aeron_spark.spark.lake`, and compacts the table after every third. Each run is killed with its JVM at a moment that the seed
+`aeron_spark.spark.lake`, and compacts the table after every second. Each run is killed with its JVM at a moment that the seed
 chooses:
 
     starting     up to five seconds after its start
@@ -83,7 +83,7 @@ def run_query(work: Path, *, is_last: bool) -> None:
 
     def land(rows: DataFrame, batch_id: int) -> None:
         table.land(rows, batch_id)
-        if batch_id % 3 == 0:
+        if batch_id % 2 == 0:
             table.compact(spark)
 
     options = {**OPTIONS, "path": str(work / "archive")}

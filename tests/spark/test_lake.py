@@ -123,17 +123,25 @@ def test_what_is_not_whole_is_not_read(spark: SparkSession, folder: Path, tmp_pa
     assert names(tmp_path)[-1] == "batches-5-5"
 
 
-@pytest.mark.parametrize(("batch_id", "part"), [(7, 0), (4, 0), (5, 2)], ids=["gap", "other rows", "rows again"])
+@pytest.mark.parametrize(
+    "refused",
+    [
+        (7, 0, "7 does not follow 4"),
+        (4, 0, "4 is in the table with other rows"),
+        (5, 2, "5 has rows of recording 0 that are"),
+    ],
+)
 def test_another_checkpoint_is_refused(
-    spark: SparkSession, folder: Path, tmp_path: Path, batch_id: int, part: int
+    spark: SparkSession, folder: Path, tmp_path: Path, refused: tuple[int, int, str]
 ) -> None:
     """A batch that does not follow; the last one with more rows than landed; the next one with rows that are there."""
     table = Landing(tmp_path)
     landed(spark, folder, table)
+    batch_id, part, why = refused
     rows = batches(spark, folder, 5)[part]
     if batch_id == 4:
         rows = rows.selectExpr("recording_id", "position", "next_position + 1000000 as next_position")
-    with pytest.raises(UsageError, match="checkpoint is not the one"):
+    with pytest.raises(UsageError, match=f"{why}.*checkpoint is not the one"):
         table.land(rows, batch_id)
     assert Landing(tmp_path).bounds() == table.bounds()
 
