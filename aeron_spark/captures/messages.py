@@ -7,6 +7,7 @@ publication would make them; nothing of them was captured but the payload.
 from __future__ import annotations
 
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -46,7 +47,7 @@ class _Flow:
     is_left_out: bool = False
 
 
-class _Sink:
+class _Sink(ABC):
     """What UDP and TCP have in common: recordings of flows."""
 
     def __init__(self, framing: Framing, segment_length: int, budget: Budget) -> None:
@@ -58,6 +59,25 @@ class _Sink:
     def open(self, source: CaptureFile, target: Import, log: Log) -> None:
         """Where flows are known, recordings are made, and what happens is told."""
         self._source, self._target, self._log = source, target, log
+
+    def add(self, packets: Packets) -> int:
+        """Take a batch; the number of its packets that belong to flows."""
+        for number, rows in by_value(packets.flow):
+            self._add(self._flow(number), packets.take(rows))
+        return len(packets)
+
+    def finish(self) -> None:
+        """End all recordings."""
+        for flow in self._flows.values():
+            self._close(flow)
+
+    @abstractmethod
+    def _add(self, flow: _Flow, packets: Packets) -> None:
+        """Take the packets of a flow."""
+
+    def _close(self, flow: _Flow) -> None:
+        """No more comes of a flow."""
+        self._end(flow)
 
     def _flow(self, number: int) -> _Flow:
         if number not in self._flows:
@@ -111,17 +131,6 @@ class _Sink:
 class UdpSink(_Sink):
     """Takes batches of UDP packets."""
 
-    def add(self, packets: Packets) -> int:
-        """Take a batch; the number of its packets that became messages."""
-        for number, rows in by_value(packets.flow):
-            self._add(self._flow(number), packets.take(rows))
-        return len(packets)
-
-    def finish(self) -> None:
-        """End all recordings."""
-        for flow in self._flows.values():
-            self._end(flow)
-
     def _add(self, flow: _Flow, packets: Packets) -> None:
         times = np.maximum.accumulate(packets.time_ns)
         if not self._framing.size:
@@ -150,17 +159,6 @@ class TcpSink(_Sink):
         if framing.packet_header:
             raise UsageError("a framing with a packet header is of datagrams: a connection has no packets")
         super().__init__(framing, segment_length, budget)
-
-    def add(self, packets: Packets) -> int:
-        """Take a batch; the number of its packets that belong to connections."""
-        for number, rows in by_value(packets.flow):
-            self._add(self._flow(number), packets.take(rows))
-        return len(packets)
-
-    def finish(self) -> None:
-        """End all recordings."""
-        for flow in self._flows.values():
-            self._close(flow)
 
     def _add(self, flow: _Flow, packets: Packets) -> None:
         """In stretches between the beginnings of connections: ports are used again."""
@@ -256,7 +254,7 @@ class TcpSink(_Sink):
         if flow.tail:
             self._log.problem(f"{flow.name}: its last message is not whole; {len(flow.tail):,} bytes are left out")
         self._keep(flow, b"")
-        self._end(flow)
+        super()._close(flow)
 
 
 def frames_of(framing: Framing, content: np.ndarray, offsets: np.ndarray) -> Frames:

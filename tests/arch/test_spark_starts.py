@@ -20,6 +20,8 @@ OWN = {
     "tests/spark/crash_loop.py": "it is killed with its JVM",
     "tests/spark/engine_restarts.py": "it is killed with its JVM",
     "tests/spark/exactly_once.py": "it is killed with its JVM",
+    "tests/spark/lake_kills.py": "it is killed with its JVM",
+    "tests/spark/lake_view.py": "the long form, a program of its own",
     "tests/spark/session.py": "what the others call",
     "tests/spark/test_habits.py": "other workers: not reused, of another Python",
     "tests/system/cluster/job.py": "submitted to a cluster",

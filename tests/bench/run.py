@@ -13,6 +13,7 @@ from concurrent.futures import ProcessPoolExecutor
 
 from tests.bench import (
     archive_rows,
+    capture_rows,
     kafka_rows,
     native_rows,
     real_time_rows,
@@ -49,6 +50,7 @@ GROUPS = {
     "sbe": sbe_rows.run,
     "sbe-spark": sbe_spark_rows.run,
     "tables": tables_rows.run,
+    "captures": capture_rows.run,
     "replay": replay_rows.run,
     "sight": sight_rows.run,
     "kafka": kafka_rows.run,

@@ -27,6 +27,7 @@ from aeron_spark.archive.remote import RemoteArchive, own_address
 from aeron_spark.batch import FIELDS, Batches
 from aeron_spark.cli.__main__ import main
 from aeron_spark.errors import ClosedError, DataLossError, PeerError, UsageError
+from aeron_spark.spark.lake import Landing
 from aeron_spark.subscription import Subscription
 from aeron_spark.tables import Scan, pandas, polars, scan, scans
 from aeron_spark.tables import duckdb as duckdb_tables
@@ -475,6 +476,17 @@ def test_a_scan_gives_what_came_live(
         assert digest(take(table)) == expected, taken_by
     followed = scan(store, recorded.recording_id, columns=COLUMNS, follow=True, batch_rows=300)
     assert digest(followed.to_table()) == expected
+
+
+def test_the_lakes_table_gives_what_came_live(recorded: Recorded, spark: SparkSession, tmp_path: Path) -> None:
+    """Landed in Parquet, and as the view before anything has landed."""
+    options = {"path": str(recorded.folder), "recordingIds": str(recorded.recording_id)}
+    options["columns"] = ",".join(("recording_id", *COLUMNS))
+    table = Landing(tmp_path)
+    expected = digest(expected_table(recorded))
+    assert digest(table.view(spark, options).orderBy("position").toArrow()) == expected
+    table.land(spark.read.format("aeron").options(**options).load(), 0)
+    assert digest(table.table(spark).orderBy("position").toArrow()) == expected
 
 
 def test_cat_gives_what_came_live(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ byte with the archive's own recording. Other captures are made by hand: each con
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
 import random
 import struct
@@ -383,6 +384,25 @@ def test_a_connection_is_put_together(tmp_path: Path, rng: random.Random) -> Non
     capture = write_pcap(tmp_path / "capture", timed(packets), link=RAW)
     report = import_capture(capture, tmp_path / "folder", captured="tcp", framing="sofh")
     assert (report.problems, report.gap_count) == ([], 0)
+    assert values(tmp_path / "folder") == {0: messages}
+    verified(tmp_path / "folder")
+
+
+def test_bytes_of_a_connection_that_come_again_or_early_anywhere(tmp_path: Path, rng: random.Random) -> None:
+    """Pieces over any borders, long after their bytes or long before; and segments whose first copy was lost."""
+    messages = list(payloads(2, 1000, [8, 20, 300, 1200]))
+    content = b"".join(map(sofh, messages))
+    cuts = [0, *sorted(rng.sample(range(1, len(content)), len(content) // 700)), len(content)]
+    packets = [captures.tcp(content[low:high], 1 + low) for low, high in itertools.pairwise(cuts)]
+    for _ in range(100):
+        low = rng.randrange(len(content))
+        packets.insert(rng.randrange(len(packets)), captures.tcp(content[low : low + rng.randrange(1, 5000)], 1 + low))
+    for place in rng.sample(range(len(packets) - 50), 30):
+        packets.insert(place + rng.randrange(50), packets.pop(place))
+    capture = write_pcap(tmp_path / "capture", timed([captures.tcp(b"", 0, flags=2), *packets]), link=RAW)
+    report = import_capture(capture, tmp_path / "folder", captured="tcp", framing="sofh")
+    assert (report.problems, report.gap_count) == ([], 0)
+    assert report.repeated > 0
     assert values(tmp_path / "folder") == {0: messages}
     verified(tmp_path / "folder")
 

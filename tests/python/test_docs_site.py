@@ -21,7 +21,7 @@ import aeron_spark.tables
 import aeron_spark.testing
 from aeron_spark._native._lib import ffi, lib
 from aeron_spark.cli.__main__ import VERBS
-from aeron_spark.spark import listener
+from aeron_spark.spark import lake, listener
 from aeron_spark.spark.planning import kafka_options
 from aeron_spark.spark.planning.options import ReadOptions
 from aeron_spark.spark.writing.options import WriteOptions
@@ -139,7 +139,7 @@ def test_reference_of_python_has_every_public_name() -> None:
     text = "".join(path.read_text("utf-8") for path in (DOCS / "reference").glob("python-*.md"))
     listed = re.findall(r"^::: (?:\w+\.)*(\w+)$", text, re.MULTILINE)
     public = {*aeron_spark.__all__, *aeron_spark.archive.__all__, *aeron_spark.sbe.__all__, *listener.__all__}
-    public |= {*aeron_spark.testing.__all__, *aeron_spark.tables.__all__}
+    public |= {*lake.__all__, *aeron_spark.testing.__all__, *aeron_spark.tables.__all__}
     assert public - {"__version__"} <= set(listed)
     assert len(listed) == len(set(listed))
 

@@ -24,6 +24,7 @@ import sys
 import tempfile
 import threading
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,10 +45,11 @@ def message(index: int) -> bytes:
 class Publisher(threading.Thread):
     """Publishes numbered messages in batches until stopped."""
 
-    def __init__(self, publication: object, rate: int) -> None:
+    def __init__(self, publication: object, rate: int, make: Callable[[int], bytes] = message) -> None:
         super().__init__(daemon=True)
         self._publication = publication
         self._rate = rate
+        self._make = make
         self._ending = threading.Event()
         self.published = 0
         self.checksum = 0
@@ -55,7 +57,7 @@ class Publisher(threading.Thread):
     def run(self) -> None:
         batch = max(1, self._rate // 20)
         while not self._ending.wait(0.05):
-            bodies = [message(index) for index in range(self.published, self.published + batch)]
+            bodies = [self._make(index) for index in range(self.published, self.published + batch)]
             self._publication.offer_batch(pa.array(bodies, type=pa.binary()), timeout=30)  # type: ignore[attr-defined]
             self.published += batch
             self.checksum += sum(zlib.crc32(body) for body in bodies)
@@ -137,15 +139,19 @@ class Loop:
         lines = self.journal.read_text(encoding="ascii").splitlines()
         return [json.loads(line) for line in lines if line.endswith("}")]
 
-    def stopped_before_commit(self, process: subprocess.Popen[bytes]) -> bool:
-        """The newest run is journaled and not committed; the query is left stopped then, so that it stays so."""
-        if not self.newest_run() > self.newest("commits"):
+    def stopped_where(self, process: subprocess.Popen[bytes], holds: Callable[[], bool]) -> bool:
+        """Something holds of the files; the query is left stopped then, so that it stays so."""
+        if not holds():
             return False
         os.killpg(process.pid, signal.SIGSTOP)
-        if self.newest_run() > self.newest("commits"):
+        if holds():
             return True
         os.killpg(process.pid, signal.SIGCONT)
         return False
+
+    def is_before_commit(self) -> bool:
+        """The newest run is journaled and not committed."""
+        return self.newest_run() > self.newest("commits")
 
     def newest_run(self) -> int:
         """The last batch in the journal."""
@@ -167,7 +173,11 @@ class Loop:
                     f"the query ended by itself with exit code {process.returncode}, saying {self.last_words()}"
                 )
             if between:
-                wait_until(lambda: self.stopped_before_commit(process), 60, "a batch between journal and commit log")
+                wait_until(
+                    lambda: self.stopped_where(process, self.is_before_commit),
+                    60,
+                    "a batch between journal and commit log",
+                )
             else:
                 threading.Event().wait(rng.uniform(0, 0.5))
         finally:

@@ -70,16 +70,6 @@ class Restarts(Loop):
     def files(self) -> int:
         return sum(1 for _ in (self.work / "files").glob("part-*.parquet"))
 
-    def stopped_in_between(self, process: subprocess.Popen[bytes]) -> bool:
-        """A batch is planned and not committed; the query is left stopped then, so that it stays so."""
-        if not self.in_between():
-            return False
-        os.killpg(process.pid, signal.SIGSTOP)
-        if self.in_between():
-            return True
-        os.killpg(process.pid, signal.SIGCONT)
-        return False
-
     def kill_one(self, engine: str, moment: str, rng: random.Random) -> None:  # type: ignore[override]
         """Restarts the query and kills it and its JVM at the moment, or, where that says no more, up to 0.3 s later."""
         commits, files = self.newest("commits"), self.files()
@@ -88,7 +78,7 @@ class Restarts(Loop):
         moments: dict[str, Callable[[], bool]] = {
             "starting": lambda: True,
             # What a run before it has left in between is not of this one.
-            "planned": lambda: self.newest("offsets") > commits + 1 and self.stopped_in_between(process),
+            "planned": lambda: self.newest("offsets") > commits + 1 and self.stopped_where(process, self.in_between),
             "written": lambda: self.files() > files,
             "committed": lambda: self.newest("commits") > commits,
         }

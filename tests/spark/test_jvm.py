@@ -534,6 +534,24 @@ def test_restarts_alternate_engines_on_one_checkpoint(spark: SparkSession, tmp_p
 
 
 @WITH_JAR
+def test_times_of_the_index_while_it_is_recorded(spark: SparkSession) -> None:
+    """The JVM maps no counters, which tell how far an active recording goes: what was planned has been recorded."""
+    with dirs.fresh("aeron") as aeron_dir, dirs.fresh("archive") as archive_dir:
+        with recorded.archive(aeron_dir, archive_dir) as archive:
+            publication = archive.record(1001)
+            recorded.publish(publication, 1001, 300, SIZES)
+            archive.wait_recorded(1001, publication.position)
+            columns = {"columns": "position,timestamp_ns", "endingPositions": f'{{"0": {publication.position}}}'}
+            by_jvm, by_python = (
+                spark.read.format("aeron").options(engine=engine, **columns).load(str(archive_dir)).collect()
+                for engine in ("jvm", "python")
+            )
+    assert by_jvm == by_python
+    assert len(by_jvm) == 300
+    assert all(row.timestamp_ns for row in by_jvm)
+
+
+@WITH_JAR
 def test_a_stream_that_the_jvm_cannot_read_is_read_by_python(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
     by_python = batches_of(spark, folder, tmp_path / "one", "auto", **BEYOND)
     assert by_python == batches_of(spark, folder, tmp_path / "other", "jvm")

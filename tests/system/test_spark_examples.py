@@ -29,6 +29,10 @@ PRINTED = {
     "09_spark_time_range.py": r"1800 messages of three minutes(.|\n)*30\|     600\|1000\|1006\|(.|\n)*32\|     600"
     r"(.|\n)*36000 messages were recorded by then, 0 later",
     "10_spark_export.py": r"100000 messages in the file, their sum is 4999950000(.|\n)*\n0 messages of the recording are not",
+    "14_spark_lake.py": r"20000 quotes have landed(.|\n)*UNKNOWN_SCHEMA(.|\n)*\d folders became one, 20000 quotes(.|\n)*"
+    r"NULL\|20000\|(.|\n)*10\| 5000\|(.|\n)*position 1920128: 1 segments deleted(.|\n)*"
+    r"27000 quotes in the view, 25000 in the table\n"
+    r"27000 quotes in the view, 27000 in the table",
     AVRO: r"20000 messages of Avro, 1\d bytes each\n0 differ(.|\n)*D\| 25000",
 }
 

@@ -33,6 +33,7 @@ MAX_BATCH_BYTES = 1 << 30
 EARLIEST = "earliest"
 LATEST = "latest"
 READ_UNCOMMITTED, READ_COMMITTED = "read_uncommitted", "read_committed"
+POSITION, TIME = "position", "time"
 ENGINES = AUTO, PYTHON, JVM = "auto", "python", "jvm"
 
 # Spark adds these of its own accord, or users set them for Spark.
@@ -235,6 +236,7 @@ class ReadOptions:
     fail_on_data_loss: bool
     on_corruption: str
     filter_pushdown: bool
+    partition_by: str
     max_bytes_per_trigger: int | None
     max_messages_per_trigger: int | None
     min_bytes_per_trigger: int | None
@@ -272,6 +274,7 @@ class ReadOptions:
         "maxMessagesPerTrigger",
         "minBytesPerTrigger",
         "maxTriggerDelay",
+        "partitionBy",
         "minPartitions",
         "maxBytesPerPartition",
         "rowsPerBatch",
@@ -344,6 +347,7 @@ class ReadOptions:
             record_checksum=_choice(given, "recordChecksum", _CHECKSUMS),
             fail_on_data_loss=_parse_bool("failOnDataLoss", given.text("failOnDataLoss") or "true"),
             filter_pushdown=filter_pushdown,
+            partition_by=_choice(given, "partitionBy", (POSITION, TIME)),
             on_corruption=_choice(given, "onCorruption", ("fail", "skip", "strict")),
             max_bytes_per_trigger=most,
             max_messages_per_trigger=_optional_int(given, "maxMessagesPerTrigger", 1, (1 << 63) - 1),
@@ -374,6 +378,7 @@ def _check_together(given: _Given, *, is_of_files: bool, streaming: bool | None)
         for name in ("endingPositions", "endingTimestamp"):
             given.refuse(name, "it is for batch reads; stop a stream with trigger(availableNow=True)")
         given.refuse("filterPushdown", "it is for batch reads, Spark pushes no filters into streams")
+        given.refuse("partitionBy", "it is for batch reads; a stream has what comes next, not what is earliest")
     if streaming is False:
         for name in _STREAMING_ONLY:
             given.refuse(name, "it is for streaming reads; a batch read takes all from its start to its end")

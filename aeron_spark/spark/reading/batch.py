@@ -22,7 +22,7 @@ from aeron_spark.spark.planning.bounds import Bounds
 from aeron_spark.spark.planning.committed import committed_now
 from aeron_spark.spark.planning.data_loss import goes_on
 from aeron_spark.spark.planning.engine import check_reads_in_python, jvm_job
-from aeron_spark.spark.planning.options import READ_COMMITTED, ReadOptions
+from aeron_spark.spark.planning.options import READ_COMMITTED, TIME, ReadOptions
 from aeron_spark.spark.planning.ranges import Range, pack, target_partition_bytes
 from aeron_spark.spark.planning.sbe_times import times_of
 from aeron_spark.spark.planning.selection import (
@@ -32,6 +32,7 @@ from aeron_spark.spark.planning.selection import (
     select_recordings,
     task_slots,
 )
+from aeron_spark.spark.planning.slices import time_slices
 from aeron_spark.spark.reading.range_reader import Columns, Skipped, range_batches
 from aeron_spark.spark.reading.rows import Interval, Rows, intervals
 from aeron_spark.types import FRAME_ALIGNMENT
@@ -84,7 +85,7 @@ def partition_of(text: str) -> RangesPartition:
 def partition_ranges(
     folder: RecordingSource, ranges: Iterable[Range], options: ReadOptions, rows: Rows
 ) -> list[InputPartition]:
-    """Splits large ranges and packs small ones together.
+    """Splits large ranges and packs small ones together, or cuts them by time.
 
     Where the cuts lie depends on the planning machine's cores too; which rows all partitions hold together does not.
     """
@@ -95,19 +96,25 @@ def partition_ranges(
         min_partitions=options.min_partitions,
         max_bytes=options.max_bytes_per_partition,
     )
-    pieces: list[Range] = []
-    for part in ordered:
+    if options.partition_by == TIME:
+        packs = time_slices(folder, [part for part in ordered if part.start < part.end], target, options)
+    else:
+        packs = pack(_pieces(folder, ordered, target, options), target)
+    job = jvm_job(options, rows.for_jvm())
+    first, others = json.dumps(job), json.dumps({name: job[name] for name in job if name != "sbe"})
+    # How payloads are decoded is long, and the same for all.
+    return [RangesPartition(members, others if at else first) for at, members in enumerate(packs)]
+
+
+def _pieces(folder: RecordingSource, ranges: Iterable[Range], target: int, options: ReadOptions) -> Iterator[Range]:
+    for part in ranges:
         if part.start < part.end:
             starts = [part.start] if part.end - part.start <= target else _cuts(folder, part, target, options)
-            pieces.extend(
+            yield from (
                 Range(part.recording_id, low, high, part.limit)
                 for low, high in itertools.pairwise([*starts, part.end])
                 if low < high
             )
-    job = jvm_job(options, rows.for_jvm())
-    first, others = json.dumps(job), json.dumps({name: job[name] for name in job if name != "sbe"})
-    # How payloads are decoded is long, and the same for all.
-    return [RangesPartition(members, others if at else first) for at, members in enumerate(pack(pieces, target))]
 
 
 def _cuts(folder: RecordingSource, part: Range, target: int, options: ReadOptions) -> list[int]:

@@ -57,7 +57,7 @@ static void locate(asi_time_source *source, int64_t time_ns, as_time_position *f
 as_result as_folder_position_at_time(as_folder *folder, int64_t recording_id, int64_t time_ns, as_time_position *found)
 {
     asi_time_source source;
-    as_result result = asi_time_source_open_believed(folder, recording_id, &source);
+    as_result result = asi_time_source_open_believed(folder, recording_id, true, &source);
     if (AS_OK != result)
     {
         return result;
@@ -173,7 +173,8 @@ as_result as_folder_times_at(as_folder *folder, int64_t recording_id, const int6
     uint8_t *sources)
 {
     asi_time_source source;
-    const as_result result = asi_time_source_open_believed(folder, recording_id, &source);
+    /* Without counters nothing tells where an active recording ends, and no byte behind that can have been read. */
+    const as_result result = asi_time_source_open_believed(folder, recording_id, !folder->without_counters, &source);
     if (AS_OK != result)
     {
         return result;
@@ -197,7 +198,7 @@ as_result as_folder_time_runs(as_folder *folder, int64_t recording_id, int64_t f
     int64_t *count)
 {
     asi_time_source source;
-    const as_result result = asi_time_source_open_believed(folder, recording_id, &source);
+    const as_result result = asi_time_source_open_believed(folder, recording_id, true, &source);
     if (AS_OK != result)
     {
         return result;

@@ -151,7 +151,7 @@ static as_result use_segments(const as_folder *folder, asi_time_source *source)
     return AS_OK;
 }
 
-as_result asi_time_source_open(as_folder *folder, int64_t recording_id, asi_time_source *source)
+static as_result open_source(as_folder *folder, int64_t recording_id, bool is_bounded, asi_time_source *source)
 {
     const asi_folder_recording *recording;
     *source = (asi_time_source){ .runs = { .fd = -1 } };
@@ -159,7 +159,8 @@ as_result asi_time_source_open(as_folder *folder, int64_t recording_id, asi_time
     if (AS_OK == result)
     {
         source->record = recording->record;
-        result = as_folder_extent(folder, recording_id, &source->extent);
+        source->extent = (as_recording_extent){ .start_position = source->record.start_position, .limit_position = INT64_MAX };
+        result = is_bounded ? as_folder_extent(folder, recording_id, &source->extent) : AS_OK;
     }
     /* Read after the extent: only the writers that the entry names now can have written the bytes that it covers. */
     result = AS_OK == result ? asi_catalog_reread(folder->files, folder->path, &source->record) : result;
@@ -171,11 +172,16 @@ as_result asi_time_source_open(as_folder *folder, int64_t recording_id, asi_time
     return result;
 }
 
+as_result asi_time_source_open(as_folder *folder, int64_t recording_id, asi_time_source *source)
+{
+    return open_source(folder, recording_id, true, source);
+}
+
 void asi_time_source_close(asi_time_source *source) { asi_time_file_close(&source->runs); }
 
-as_result asi_time_source_open_believed(as_folder *folder, int64_t recording_id, asi_time_source *source)
+as_result asi_time_source_open_believed(as_folder *folder, int64_t recording_id, bool is_bounded, asi_time_source *source)
 {
-    as_result result = asi_time_source_open(folder, recording_id, source);
+    as_result result = open_source(folder, recording_id, is_bounded, source);
     if (AS_OK == result && !source->is_believed)
     {
         result = use_segments(folder, source);

@@ -18,8 +18,9 @@ typedef struct asi_time_source
 
 /* On AS_OK the caller closes the source. */
 as_result asi_time_source_open(as_folder *folder, int64_t recording_id, asi_time_source *source) AS_MUST_USE;
-/* The same, with runs of the segments if the index is missing or invalid. */
-as_result asi_time_source_open_believed(as_folder *folder, int64_t recording_id, asi_time_source *source) AS_MUST_USE;
+/* The same, with runs of the segments if the index is missing or invalid. Not bounded: the extent has no end, and is not
+ * asked for; for who has read the bytes whose times it wants. */
+as_result asi_time_source_open_believed(as_folder *folder, int64_t recording_id, bool is_bounded, asi_time_source *source) AS_MUST_USE;
 void asi_time_source_close(asi_time_source *source);
 
 /* Appends the runs of the segments in [begin, end), made from the files' modification times and clamped to [not_before,

@@ -409,6 +409,9 @@ static void planned_without_counters(void)
     as_recording_extent extent;
     CHECK_I64(as_folder_extent(folder, 0, &extent), AS_E_PEER);
     CHECK(NULL != strstr(as_error_text(), "counters are not read"));
+    int64_t time_ns = 0;
+    uint8_t time_source = 0;
+    CHECK_I64(as_folder_times_at(folder, 0, &at.made.start_position, 1, &time_ns, &time_source), AS_OK);
     as_columns columns = columns_create(1000, 1 << 20);
     as_segment_reader *reader = NULL;
     CHECK_I64(as_segment_reader_open(folder, 0, at.made.start_position, end, end, &reader), AS_OK);

@@ -1,0 +1,226 @@
+"""Landing in a table: each micro-batch once, dead letters beside it, compaction, new versions of the schema, the view.
+
+Method: folders of recorded SBE messages are landed by hand as `foreachBatch` would do it, repeated and in the wrong order;
+a query is killed (short form of lake_kills.py), and a view is read while segments are deleted (of lake_view.py).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from aeron_spark.errors import StorageError, UsageError
+from aeron_spark.spark.lake import Landing, bounds_of, live_from
+from aeron_spark.tables import scan
+from aeron_spark.testing import RecordedFolder, Servers
+from tests.spark.lake_kills import OPTIONS, SCHEMA, digest, lake_kills, quote
+from tests.spark.lake_view import lake_view
+
+COUNT = 1000
+
+
+@pytest.fixture(scope="module")
+def folder() -> Iterator[Path]:
+    """Two recordings of quotes, each hundredth of them cut off."""
+    with Servers() as servers:
+        written = RecordedFolder(servers)
+        for first in (0, COUNT):
+            written.write([quote(index) for index in range(first, first + COUNT)])
+        yield servers.archive_dir
+
+
+def quotes(spark: SparkSession, folder: Path, **options: str) -> DataFrame:
+    return spark.read.format("aeron").options(**{**OPTIONS, **options}).load(str(folder))
+
+
+def batches(spark: SparkSession, folder: Path, count: int) -> list[DataFrame]:
+    """The recordings in micro-batches: parts of both by position."""
+    size = 96 * COUNT // count
+    parts = [(part * size, (part + 1) * size if part < count - 1 else 1 << 40) for part in range(count)]
+    every = quotes(spark, folder)
+    return [every.where(f"position >= {low} and position < {high}") for low, high in parts]
+
+
+def landed(spark: SparkSession, folder: Path, table: Landing, count: int = 5) -> None:
+    for batch_id, rows in enumerate(batches(spark, folder, count)):
+        table.land(rows, batch_id)
+
+
+def names(table: Path) -> list[str]:
+    return sorted(path.name for path in table.iterdir())
+
+
+def test_a_table_has_each_row_once_and_what_is_none(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
+    table = Landing(tmp_path)
+    assert table.bounds() == {}
+    assert table.dead_letters(spark) is None
+    with pytest.raises(UsageError, match="no row has landed yet"):
+        table.table(spark)
+    landed(spark, folder, table)
+    table.land(batches(spark, folder, 5)[4], 4)
+    assert names(tmp_path) == [f"batches-{batch}-{batch}" for batch in range(5)]
+    good = quotes(spark, folder).where("sbe_error is null").drop("sbe_error", "sbe_error_at", "sbe_raw")
+    assert digest(table.table(spark)) == digest(good)
+    assert good.count() == 2 * COUNT * 99 // 100
+    dead = table.dead_letters(spark)
+    assert dead is not None
+    found = sorted((row.recording_id, row.position, bytes(row.sbe_raw)) for row in dead.collect())
+    assert [raw for _, _, raw in found] == [quote(index) for index in range(0, 2 * COUNT, 100)]
+    ends = scan(folder).to_table(columns=["recording_id", "position", "next_position"])
+    assert table.bounds() == bounds_of(ends)
+
+
+def test_the_rows_are_those_of_a_scan(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
+    """Of the reader without Spark: the same values of the fields."""
+    table = Landing(tmp_path)
+    landed(spark, folder, table)
+    fields = ["recording_id", "position", "time", "symbol", "bid", "ask", "venue"]
+    of_scan = scan(folder, columns=fields, sbe=SCHEMA, message="Quote", sbe_options={"on_error": "drop"}).to_table()
+    of_table = table.table(spark).select(fields).orderBy("recording_id", "position").toArrow()
+    assert of_table.to_pylist() == of_scan.to_pylist()
+
+
+def test_compaction_changes_no_row_and_deletes_what_it_replaced_the_next_time(
+    spark: SparkSession, folder: Path, tmp_path: Path
+) -> None:
+    table = Landing(tmp_path)
+    landed(spark, folder, table)
+    rows, bounds = digest(table.table(spark)), table.bounds()
+    before = table.table(spark)
+    assert table.compact(spark) == 4
+    assert [digest(frame) for frame in (before, table.table(spark))] == [rows, rows]
+    assert table.bounds() == bounds
+    assert len(names(tmp_path)) == 6
+    assert table.compact(spark) == 0
+    assert names(tmp_path) == ["batches-0-3", "batches-4-4"]
+    dead = table.dead_letters(spark)
+    assert dead is not None
+    assert dead.count() == 2 * COUNT // 100
+    # Folders that are large enough are left as they are.
+    rest = quotes(spark, folder).where("false")
+    for batch_id in (5, 6, 7):
+        table.land(rest, batch_id)
+    assert table.compact(spark, target_bytes=1) == 2
+    assert names(tmp_path)[:4] == ["batches-0-3", "batches-4-4", "batches-5-5", "batches-5-6"]
+    assert digest(table.table(spark)) == rows
+
+
+def test_what_is_not_whole_is_not_read(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
+    table = Landing(tmp_path)
+    landed(spark, folder, table)
+    rows = digest(table.table(spark))
+    for kind in ("landing", "compacting"):
+        (tmp_path / "batches-4-4").rename(tmp_path / f"_{kind}-0")
+        assert digest(table.table(spark)) != rows
+        (tmp_path / f"_{kind}-0").rename(tmp_path / "batches-4-4")
+    (tmp_path / "_landing-0").mkdir()
+    table.land(quotes(spark, folder).where("false"), 5)
+    assert names(tmp_path)[-1] == "batches-5-5"
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        (7, 0, "7 does not follow 4"),
+        (4, 0, "4 is in the table with other rows"),
+        (5, 2, "5 has rows of recording 0 that are"),
+    ],
+)
+def test_another_checkpoint_is_refused(
+    spark: SparkSession, folder: Path, tmp_path: Path, refused: tuple[int, int, str]
+) -> None:
+    """A batch that does not follow; the last one with more rows than landed; the next one with rows that are there."""
+    table = Landing(tmp_path)
+    landed(spark, folder, table)
+    batch_id, part, why = refused
+    rows = batches(spark, folder, 5)[part]
+    if batch_id == 4:
+        rows = rows.selectExpr("recording_id", "position", "next_position + 1000000 as next_position")
+    with pytest.raises(UsageError, match=f"{why}.*checkpoint is not the one"):
+        table.land(rows, batch_id)
+    assert Landing(tmp_path).bounds() == table.bounds()
+
+
+def test_what_can_not_land(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
+    table = Landing(tmp_path)
+    rows = quotes(spark, folder)
+    with pytest.raises(UsageError, match="these lack next_position"):
+        table.land(rows.drop("next_position"), 0)
+    with pytest.raises(UsageError, match="dead_letter is the table's own"):
+        table.land(rows.withColumn("dead_letter", rows.position), 0)
+    landed(spark, folder, table)
+    (tmp_path / "batches-2-2").rename(tmp_path / "elsewhere")
+    with pytest.raises(StorageError, match="micro-batch 2 is missing"):
+        table.bounds()
+
+
+def test_a_newer_schema_adds_columns(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
+    """Rows of before have nulls in them; compaction keeps both, and the view has them, too."""
+    newer = tmp_path / "newer.xml"
+    lot = '<field name="lot" id="6" type="uint16" presence="optional" sinceVersion="2"/>'
+    text = SCHEMA.read_text("utf-8").replace('version="1"', 'version="2"')
+    newer.write_text(text.replace('sinceVersion="1"/>\n', f'sinceVersion="1"/>\n{lot}\n', 1), "utf-8")
+    table = Landing(tmp_path / "table")
+    first, second, _ = batches(spark, folder, 3)
+    table.land(first, 0)
+    columns = OPTIONS["columns"].replace("venue", "venue,lot")
+    added = quotes(spark, folder, sbeSchema=str(newer), columns=columns)
+    bounds = table.bounds()
+    table.land(added.where(f"position >= {bounds[0]} and position < {2 * bounds[0]}"), 1)
+    table.land(second.where("false"), 2)
+    count = table.table(spark).count()
+    assert "lot" in table.table(spark).columns
+    table.compact(spark)
+    assert table.table(spark).select("lot", "venue").count() == count
+    view = table.view(spark, {**OPTIONS, "path": str(folder), "sbeSchema": str(newer), "columns": columns})
+    assert view.where("lot is null").count() == view.count() == 2 * COUNT * 99 // 100
+
+
+def test_the_view_has_each_row_once_wherever_the_table_ends(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
+    table = Landing(tmp_path)
+    options = {**OPTIONS, "path": str(folder)}
+    good = digest(quotes(spark, folder).where("sbe_error is null").drop("sbe_error", "sbe_error_at", "sbe_raw"))
+    assert digest(table.view(spark, options)) == good
+    for batch_id, rows in enumerate(batches(spark, folder, 3)):
+        view = table.view(spark, options)
+        table.land(rows, batch_id)
+        assert digest(view) == good
+        assert digest(table.view(spark, options)) == good
+
+
+def test_a_table_of_another_kind_has_a_view_by_its_bounds(spark: SparkSession, folder: Path) -> None:
+    options = {"path": str(folder), "streamId": "1001"}
+    rows = scan(folder, columns=["recording_id", "position", "next_position"], filter="position < 5000").to_table()
+    live = live_from(spark, options, bounds_of(rows))
+    assert live is not None
+    assert rows.num_rows + live.count() == 2 * COUNT
+    assert live_from(spark, {**options, "streamId": "7"}, {}) is None
+    assert bounds_of(pa.table({"recording_id": [1, 1, 2], "position": [0, 64, 0], "next_position": [64, 96, 32]})) == {
+        1: 96,
+        2: 32,
+    }
+
+
+def test_recordings_that_were_deleted_whole_are_in_the_table_alone(spark: SparkSession, tmp_path: Path) -> None:
+    table = Landing(tmp_path)
+    with Servers() as servers:
+        written = RecordedFolder(servers)
+        ids = [written.write([quote(index) for index in range(1, 50)]).recording_id for _ in range(2)]
+        table.land(quotes(spark, servers.archive_dir), 0)
+        options = {**OPTIONS, "path": str(servers.archive_dir)}
+        for recording_id in ids:
+            servers.archive.purge_recording(recording_id)
+            assert table.view(spark, options).count() == 98
+
+
+def test_a_query_that_is_killed_lands_each_message_once(rng: random.Random) -> None:
+    assert lake_kills(3, rng.randrange(1 << 31)) == 0
+
+
+def test_the_view_has_each_row_once_while_segments_are_deleted(spark: SparkSession, tmp_path: Path) -> None:
+    assert lake_view(spark, tmp_path, 5) == []
