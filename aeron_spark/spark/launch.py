@@ -34,6 +34,8 @@ IDLE_EXIT = "10s"
 START_TIMEOUT_SECONDS = 20.0
 #: Whoever holds the lock starts a server or gives up; several may stand before us.
 LOCK_TIMEOUT_SECONDS = 60.0
+#: Longer than a dead archive seems alive. One whose driver timeout is longer may live on without its driver.
+ORPHAN_TIMEOUT_SECONDS = 12.0
 #: Recordings at a time of an archive of ours: each task of the sink has one. The stock default is 20.
 MAX_CONCURRENT_RECORDINGS = 1000
 #: Where Aeron directories belong: their files are memory that processes share.
@@ -108,13 +110,23 @@ def _start_driver(aeron_dir: str) -> str:
 
 
 def live_archive(folder: str) -> FolderInfo | None:
-    """The archive that is alive on a folder; None where there is none. An archive that was killed counts as alive for 10 s."""
-    try:
-        with Folder(folder) as opened:
-            info = opened.info()
-    except AeronError:
-        return None  # no archive was here yet; if the folder is damaged, the archive to be started reports it
-    return info if info.is_live and info.aeron_dir is not None else None
+    """The archive that is alive on a folder; None where there is none. An archive that was killed counts as alive for 10 s.
+
+    One without a live driver ends, or was killed with it: another cannot start until its last heartbeat is old enough, and
+    heartbeats are up to a second apart, so that may be a second after the driver's. This waits for it.
+    """
+    deadline = time.monotonic() + ORPHAN_TIMEOUT_SECONDS
+    while True:
+        try:
+            with Folder(folder) as opened:
+                info = opened.info()
+        except AeronError:
+            return None  # no archive was here yet; if the folder is damaged, the archive to be started reports it
+        if not info.is_live or info.aeron_dir is None:
+            return None
+        if is_driver_active(info.aeron_dir) or time.monotonic() > deadline:
+            return info
+        time.sleep(_POLL_SECONDS)
 
 
 def ensure_archive(folder: str, aeron_dir: str) -> FolderInfo:

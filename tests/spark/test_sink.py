@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
@@ -190,6 +191,24 @@ def test_write_goes_on_after_driver_and_archive_were_killed(spark: SparkSession,
             os.kill(pid, signal.SIGKILL)
         save(numbers(spark, 30, 1), aeron_dir, recordTo=str(folder))
         assert read_back(spark, folder).count() == 40
+
+
+def test_an_archive_that_died_after_its_driver_is_not_taken_for_alive(
+    aeron_dir: Path, archive_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its last heartbeat may be a second younger than the driver's."""
+    with recorded.archive(aeron_dir, archive_dir):
+        assert launch.live_archive(str(archive_dir)) is not None
+        with Folder(archive_dir) as folder:
+            alive = folder.info()
+        heartbeats = iter([alive, alive, replace(alive, is_live=False)])
+        monkeypatch.setattr(Folder, "info", lambda _: next(heartbeats))
+        monkeypatch.setattr(launch, "is_driver_active", lambda _: False)
+        assert launch.live_archive(str(archive_dir)) is None
+        # One that lives on without its driver is waited for no longer than a dead one seems alive.
+        monkeypatch.setattr(Folder, "info", lambda _: alive)
+        monkeypatch.setattr(launch, "ORPHAN_TIMEOUT_SECONDS", 0.05)
+        assert launch.live_archive(str(archive_dir)) is alive
 
 
 def test_folder_that_cannot_be_recorded_to(spark: SparkSession, tmp_path: Path) -> None:
