@@ -218,6 +218,7 @@ def test_recordings_that_were_deleted_whole_are_in_the_table_alone(spark: SparkS
             assert table.view(spark, options).count() == 98
 
 
+@pytest.mark.more
 def test_a_query_that_is_killed_lands_each_message_once(rng: random.Random) -> None:
     assert lake_kills(3, rng.randrange(1 << 31)) == 0
 
