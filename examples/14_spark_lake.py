@@ -93,7 +93,7 @@ def main() -> None:
                 dead.select("recording_id", "position", "sbe_error", "sbe_raw").show()
             print(f"{table.compact(spark)} folders became one, {table.table(spark).count()} quotes")
 
-            # Publishers have a newer schema: the query goes on with it, and rows from before have nulls.
+            # Publishers have a newer schema: the query continues with it; rows from before have nulls.
             newer = newer_schema(folder)
             record(archive, quotes(newer, 5_000, lot=10))
             second = options(folder, newer, "lot")

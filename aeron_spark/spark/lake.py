@@ -179,7 +179,7 @@ class Landing:
             raise UsageError(f"the column {_DEAD} is the table's own: rename that of the rows")
 
     def _check_repeated(self, rows: DataFrame, batch_id: int, part: _Part) -> None:
-        """By the ends: what was purged meanwhile may be missing now, where the query is told to go on without it."""
+        """By the ends: what was purged meanwhile may be missing now, where failOnDataLoss=false accepts that."""
         bounds = part.bounds()
         ends = rows.groupBy("recording_id").agg(functions.max("next_position")).collect()
         if any(end > bounds.get(recording, -1) for recording, end in ends):
