@@ -1,4 +1,4 @@
-"""UDP ports for tests, of this process alone. Thread rule: one thread at a time.
+"""UDP ports for tests, of this process alone. Thread rule: any thread.
 
 They lie below those that the system chooses itself (`ip_local_port_range`). No port is given twice in a process: a stream of an
 earlier test that lingers at its port, or asks for a reader there, would be heard by a later one that got the same. Nor in two
@@ -13,6 +13,7 @@ import itertools
 import os
 import random
 import socket
+import threading
 from collections.abc import Iterator
 
 LOWEST, HIGHEST = 10_000, 32_000
@@ -55,11 +56,18 @@ def _candidates() -> Iterator[int]:
 
 
 _ports = _candidates()
+_one_at_a_time = threading.Lock()
+
+
+def _take() -> int | None:
+    """The next candidate, None if all were taken. A generator refuses a second thread while it runs for the first."""
+    with _one_at_a_time:
+        return next(_ports, None)
 
 
 def bind_free(probe: socket.socket, host: str) -> int:
     """Bind a UDP socket to a port that this process never used, and return it."""
-    for port in _ports:
+    while (port := _take()) is not None:
         try:
             probe.bind((host, port))
         except OSError as failure:

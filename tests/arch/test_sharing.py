@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,18 @@ def test_no_port_is_given_to_two_sessions(monkeypatch: pytest.MonkeyPatch) -> No
             claim.close()
     assert len(theirs) == len(ours) == 250
     assert not theirs & ours
+
+
+def test_threads_get_ports_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ports, "_ports", (port + sum(range(20)) * 0 for port in range(40_000)))
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            taken = [one for some in pool.map(lambda _: [ports._take() for _ in range(5000)], range(4)) for one in some]
+    finally:
+        sys.setswitchinterval(usual)
+    assert sorted(taken) == list(range(20_000))
 
 
 def test_a_programs_ports_are_free_ones() -> None:
