@@ -310,7 +310,7 @@ def test_pause_step_seek_and_speed(market: Market) -> None:
             (after(0), [Command("step", 3)]),
             (after(3), [Command("step", 1), Command("step", 1)]),
             (after(5), [Command("seek", at), Command("step", 2)]),
-            (after(7), [Command("move", START_NS - at - 1)]),
+            (after(7), [Command("move", START_NS - 1 - int(times[first + 1]))]),
             (after(7), [Command("step", 1)]),
             (after(8), [Command("speed", math.inf), Command("resume")]),
         ]
