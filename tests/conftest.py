@@ -30,7 +30,7 @@ INTEROP = HERE / "interop"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add `--seed`, which repeats a session's random numbers, and `--subject`, what the interop tests test."""
-    parser.addoption("--seed", type=int, default=None, help="seed of the tests' random numbers")
+    parser.addoption("--seed", type=int, help="seed of the tests' random numbers; default: $TEST_SEED, else a new one")
     parser.addoption(
         "--subject",
         choices=["ours", "stock", "stock-c"],
@@ -55,7 +55,8 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     config.addinivalue_line("markers", compatibility.EXPLAINED)
     if config.option.seed is None:
-        config.option.seed = secrets.randbits(31)  # an option, so that the workers of pytest-xdist are given it
+        # An option, so that the workers of pytest-xdist are given it.
+        config.option.seed = int(os.environ.get("TEST_SEED") or secrets.randbits(31))
     config.stash[_STDERR] = os.dup(2)
     config.stash[_SHORTFALLS] = []
     # Begun in the background of a shell without job control, Python ignores SIGINT, and so would everything that tests start.
