@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 from aeron_spark.errors import DataLossError
@@ -74,6 +74,9 @@ class StoredFile:
         return self.length - max(self.hole_end - INDEX_HEADER_BYTES, 0)
 
 
+_FIELDS = tuple(field.name for field in fields(StoredFile))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
     """What a backup holds: when its positions were taken, of which folder, and the files that were missing there."""
@@ -90,7 +93,7 @@ class Manifest:
     def encoded(self) -> bytes:
         """The form that is stored."""
         head = {"format": "aeron_spark backup", "version": VERSION, "taken_ms": self.taken_ms, "source": self.source}
-        lines = ",\n".join(json.dumps(asdict(file)) for file in self.files)
+        lines = ",\n".join(json.dumps({name: getattr(file, name) for name in _FIELDS}) for file in self.files)
         return f'{json.dumps(head)[:-1]}, "missing": {json.dumps(self.missing)}, "files": [\n{lines}\n]}}\n'.encode()
 
     @classmethod
@@ -138,8 +141,7 @@ def total(files: Iterable[StoredFile]) -> int:
 
 
 def _file(row: Any, where: str) -> StoredFile:
-    names = [field.name for field in fields(StoredFile)]
-    if not isinstance(row, dict) or row.keys() != set(names):
+    if not isinstance(row, dict) or row.keys() != set(_FIELDS):
         raise _damaged(where, "a file's entry has other fields")
     name = row["name"]
     if not isinstance(name, str) or not is_file_name(name):

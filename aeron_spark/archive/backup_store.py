@@ -25,9 +25,14 @@ from aeron_spark.archive.backup_files import INCOMING, INDEX_HEADER_BYTES, Store
 from aeron_spark.errors import DataLossError, StorageError, UsageError
 from aeron_spark.small_files import FILE_MODE
 
-__all__ = ["CHUNK_BYTES", "FOLDER_MODE", "Store", "Writer", "open_backup"]
+__all__ = ["FOLDER_MODE", "Store", "Writer", "open_backup"]
 
-CHUNK_BYTES = 1 << 20
+#: Of a file at a time: it is hashed and written while it is in the processor's cache. Larger writes take memory in large
+#: pieces, and in a virtual machine the host may have to bring each of these anew: 1 MiB cost five times the processor time.
+_CHUNK_BYTES = 64 << 10
+#: The disk begins with a file each time so much of it is written, while the rest is hashed.
+_WRITEBACK_BYTES = 2 << 20
+_OBJECT_CHUNK_BYTES = 1 << 20
 _SYNCS = 8
 #: Permissions of folders of an archive.
 FOLDER_MODE = 0o750
@@ -211,7 +216,7 @@ class FileWriter:
         self._descriptor = descriptor
         self._file_length = file_length
         self._hole_end = hole_end
-        self._at = 0
+        self._at = self._begun = 0
 
     def write(self, data: memoryview) -> None:
         """Append bytes; those behind the header of a time index go to where its hole ends."""
@@ -219,19 +224,26 @@ class FileWriter:
             count = os.pwrite(self._descriptor, data, self._at)
             self._at = max(self._at + count, self._hole_end if self._at + count == INDEX_HEADER_BYTES else 0)
             data = data[count:]
+        if self._at - self._begun >= _WRITEBACK_BYTES:
+            self._begin_writeback()
 
     def finish(self) -> None:
-        """Give it its length, and have the disk begin with it: what syncs it later would wait while nothing else is done."""
+        """Give it its length. What syncs it later finds most of it on disk."""
         os.ftruncate(self._descriptor, self._file_length)
-        os.posix_fadvise(self._descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        self._begin_writeback()
+
+    def _begin_writeback(self) -> None:
+        """Have the disk begin with what was written since the last time, without waiting for it."""
+        os.posix_fadvise(self._descriptor, self._begun, self._at - self._begun, os.POSIX_FADV_DONTNEED)
+        self._begun = self._at
 
 
 def read_chunks(descriptor: int, length: int, hole_end: int) -> Iterator[memoryview]:
     """The first `length` bytes of a file, without those between its header and `hole_end`; fewer where it ends before."""
-    buffer = memoryview(bytearray(CHUNK_BYTES))
+    buffer = memoryview(bytearray(_CHUNK_BYTES))
     at, stop = 0, INDEX_HEADER_BYTES if hole_end else length
     while at < length:
-        count = os.preadv(descriptor, [buffer[: min(CHUNK_BYTES, stop - at)]], at)
+        count = os.preadv(descriptor, [buffer[: min(_CHUNK_BYTES, stop - at)]], at)
         if count == 0:
             return
         yield buffer[:count]
@@ -290,7 +302,7 @@ class _ObjectStore:
         try:
             with self._failures(name), self._filesystem.open_input_file(f"{self._path}/{name}") as source:
                 while left:
-                    data = memoryview(source.read_buffer(min(left, CHUNK_BYTES)))
+                    data = memoryview(source.read_buffer(min(left, _OBJECT_CHUNK_BYTES)))
                     if not data:
                         return
                     left -= len(data)
