@@ -266,15 +266,25 @@ def open_counters(directory: str | None) -> Counters:
         ) from None
 
 
+def _directories_in(folder: Path) -> list[Path]:
+    """Of drivers; none where the folder is gone, or somebody else's."""
+    try:
+        return [path.parent for path in folder.glob("*/cnc.dat")]
+    except OSError:
+        return []
+
+
 def other_drivers() -> str:
     """Where drivers do live, as a hint."""
     found = []
     shared_memory = Path("/dev/shm")  # noqa: S108 - where drivers make their directories
-    for path in sorted([*shared_memory.glob("*/cnc.dat"), *shared_memory.glob("aeron-spark-*/*/cnc.dat")]):
+    folders = [shared_memory, *shared_memory.glob("aeron-spark-*")]
+    # One pattern for both would look into folders, and fail at one that somebody removes meanwhile.
+    for path in sorted(path for folder in folders for path in _directories_in(folder)):
         try:
-            with Counters(path.parent) as counters:
+            with Counters(path) as counters:
                 if counters.driver().is_active:
-                    found.append(str(path.parent))
+                    found.append(str(path))
         except AeronError:
             continue
     return f"; there are drivers in {', '.join(found)}" if found else ""

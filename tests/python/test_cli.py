@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -9,13 +10,16 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from aeron_spark import Archive, ArchivingMediaDriver, MediaDriver
 from aeron_spark.cli.__main__ import VERBS, main
+from aeron_spark.cli.common import other_drivers
 from aeron_spark.driver import is_driver_active
+from tests.kit import dirs
 from tests.kit.ports import free_port
 from tests.kit.wait import wait_until
 from tests.python.test_archive import record
@@ -272,3 +276,22 @@ def test_hints_name_a_server_for_the_verb_and_drivers_that_live(
         assert str(driver.aeron_dir) in texts[name]
     assert f"aeron-spark archive run --dir {tmp_path}/none --archive-dir FOLDER" in texts["archive"]
     assert f"aeron-spark driver --dir {tmp_path}/none;" in texts["publish"]
+
+
+def test_a_hint_bears_folders_that_go_while_it_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each time that they are listed, one goes before it is looked into."""
+    scan = os.scandir
+    with dirs.fresh("going") as going:
+
+        def listed(path: object) -> contextlib.nullcontext[Iterator[os.DirEntry[str]]]:
+            is_shared_memory = str(path) == str(dirs.SHARED_MEMORY)
+            if is_shared_memory:
+                going.mkdir(exist_ok=True)
+            found = list(scan(path))  # type: ignore[call-overload]
+            if is_shared_memory:
+                going.rmdir()
+            return contextlib.nullcontext(iter(found))
+
+        monkeypatch.setattr(os, "scandir", listed)
+        assert str(going) not in other_drivers()
+    assert not going.exists()
