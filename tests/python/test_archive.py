@@ -52,6 +52,8 @@ def record(archive: Archive, messages: list[bytes], *, stream_id: int = STREAM) 
         position = publication.offer_batch(messages, reserved_values=range(len(messages)))
         archive.wait_position(recording_id, position)
         archive.stop_recording(CHANNEL, stream_id)
+    # The archive answers before its recorder has stopped.
+    wait_until(lambda: archive.stop_position(recording_id) is not None, 20, "the recording to stop")
     return recording_id, position
 
 
@@ -241,7 +243,7 @@ def test_extend(archive: Archive, servers: ArchivingMediaDriver) -> None:
         position = publication.offer_batch([b"second"])
         archive.wait_position(recording_id, position)
         assert archive.stop_recording_by_identity(recording_id)
-        assert not archive.stop_recording_by_identity(recording_id)
+        wait_until(lambda: not archive.stop_recording_by_identity(recording_id), 20, "the recording to stop")
     with Folder(servers.archive_dir) as folder:
         (batch,) = folder.read(recording_id, columns=["value"])
         assert batch.column(0).to_pylist() == [b"first", b"second"]

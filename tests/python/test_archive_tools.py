@@ -27,6 +27,7 @@ from aeron_spark.cli.__main__ import main
 from aeron_spark.types import RecordChecksum
 from tests.kit import packed
 from tests.kit.old_archive import downgrade
+from tests.kit.wait import wait_until
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "archive"
 ACTIVITY_OFFSET = 16
@@ -393,6 +394,7 @@ def test_a_copy_of_a_live_folder_is_told(servers: ArchivingMediaDriver, tmp_path
         position = publication.offer_batch([b"late"] * 100)
         archive.wait_position(recording_id - 1, position)
         archive.stop_recording("aeron:ipc?alias=torn", 5)
+        wait_until(lambda: archive.stop_position(recording_id - 1) is not None, 20, "the recording to stop")
         shutil.copy2(folder / "archive.catalog", copy)
         shutil.copy2(folder / "archive-mark.dat", copy)
         other.offer_batch([b"late"] * 100)

@@ -59,6 +59,7 @@ def extend(archive: recorded.Archive, count: int, *, first: int, session: str = 
         recorded.publish(publication, STREAM, count, [LENGTH], first=first)
         archive.control.wait_position(0, publication.position, timeout=20)
         archive.control.stop_recording(subscribed, STREAM)
+    wait_until(lambda: archive.control.stop_position(0) is not None, 20, "the recording to stop")
 
 
 def replace_tail(archive: recorded.Archive, *, session: str = "") -> None:
