@@ -102,9 +102,13 @@ class Terminal(Closing):
         return [line.rstrip() for line in self._screen.display]
 
     def wait(self, is_right: Callable[[list[str]], bool], what: str) -> list[str]:
-        """The screen as soon as it is right."""
-        wait_until(lambda: is_right(self.shown()), TIMEOUT_S, what, state=lambda: "\n" + "\n".join(self.shown()))
-        return self.shown()
+        """The screen that is right: a later one may be half drawn."""
+
+        def shown_right() -> list[str] | None:
+            lines = self.shown()
+            return lines if is_right(lines) else None
+
+        return wait_until(shown_right, TIMEOUT_S, what, state=lambda: "\n" + "\n".join(self.shown()))
 
     def wait_text(self, text: str) -> list[str]:
         """The screen as soon as it has a text."""
