@@ -57,8 +57,9 @@ import signal
 
 from aeron_spark.testing import Servers
 
-idle = {f"aeron.spark.{server}.exit.when.idle": "500ms" for server in ("driver", "archive")}
-servers = Servers(settings={**idle, "aeron.client.liveness.timeout": "2s"})
+# Longer than the pause of a busy machine, which is not to end them while they start.
+idle = {f"aeron.spark.{server}.exit.when.idle": "4s" for server in ("driver", "archive")}
+servers = Servers(settings={**idle, "aeron.client.liveness.timeout": "5s"})
 print(servers.aeron_dir, flush=True)
 signal.pause()
 """
@@ -107,7 +108,7 @@ def test_servers_end_when_their_owner_is_killed(tmp_path: Path) -> None:
     aeron_dir = Path(wait_until(lambda: owner.stdout().strip(), 20, "servers"))
     assert aeron_dir.exists()
     os.kill(owner.pid, signal.SIGKILL)
-    wait_until(lambda: not aeron_dir.exists(), 30, "the driver to end and remove its directory")
+    wait_until(lambda: not aeron_dir.exists(), 60, "the driver to end and remove its directory")
 
 
 def test_a_setting_that_cannot_be_says_where_to_look() -> None:

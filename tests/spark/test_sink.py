@@ -295,7 +295,7 @@ def test_driver_ends_by_itself_after_its_client_was_killed() -> None:
         "import sys, signal\n"
         "from aeron_spark.spark import launch\n"
         "from aeron_spark.client import Client\n"
-        "launch.IDLE_EXIT = '1s'\n"
+        "launch.IDLE_EXIT = '5s'\n"  # no pause of a busy machine before the client comes
         "client = Client(launch.ensure_driver(sys.argv[1], application='test', may_launch=True))\n"
         "publication = client.add_exclusive_publication('aeron:ipc', 1)\n"
         "print('ready', flush=True)\n"
