@@ -305,7 +305,7 @@ def test_a_range_that_is_not_there_is_not_committed(sink: Sink) -> None:
     close_pool()
     beyond = Published(sink.query, 0, 2, done.archive_id, (ledger.replace(part, end=part.end + 64),))
     with pytest.raises(WaitTimeoutError, match=f"not at {part.end + 64}"):
-        sink.commit(beyond, publishTimeout="100ms")
+        sink.commit(beyond, publishTimeout="1s")
     foreign = Published(sink.query, 0, 2, done.archive_id, (ledger.replace(part, identity=1),))
     with pytest.raises(DataLossError, match="has to run again"):
         sink.commit(foreign)
@@ -326,7 +326,9 @@ def test_committed_recordings_that_were_purged(sink: Sink) -> None:
     sink.commit(done)
     close_pool()
     sink.commit(sink.task(b"b", batch=1))
-    sink.archive.control.purge_recording(done.ranges[0].recording_id)
+    control, recording_id = sink.archive.control, done.ranges[0].recording_id
+    wait_until(lambda: control.stop_position(recording_id) is not None, 20, "the recording to stop")
+    control.purge_recording(recording_id)
     assert sink.read() == [b"b"]
     with pytest.raises(DataLossError, match="purged before it was read"):
         stream_rows(sink)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from uuid import UUID, uuid4
 
@@ -25,6 +26,7 @@ from aeron_spark.spark.writing import publications as pool
 from aeron_spark.spark.writing.options import WriteOptions
 from aeron_spark.spark.writing.publish import Published, publish_batches
 from aeron_spark.streams import StreamCounter, streams
+from aeron_spark.subscription import Subscription
 from tests.kit import native
 from tests.kit.ports import free_port
 from tests.kit.wait import wait_until
@@ -59,7 +61,8 @@ def received(client: Client, batches: list[pa.RecordBatch], stream_id: int = STR
     """What a subscriber gets of a task's rows."""
     with client.add_subscription(recorded.CHANNEL, stream_id) as subscription:
         publish(client, batches, **options)
-        parts: list[pa.RecordBatch] = []
+        # All is published; only the image may come a moment later.
+        parts = [subscription.poll_batch(timeout=20)]
         while (batch := subscription.poll_batch(timeout=0.2)).num_rows:
             parts.append(batch)
         return pa.Table.from_batches(parts)
@@ -82,9 +85,15 @@ def test_rows_go_to_the_streams_that_they_name_in_their_order(client: Client) ->
         publish(client, [batch, batch], linger="0s")
         for subscription, rest in ((default, 0), (seven, 1), (eight, 2)):
             by_session: dict[int, list[int]] = {}
-            while (part := subscription.poll_batch(timeout=0.2)).num_rows:
+
+            def has_all(subscription: Subscription, by_session: dict[int, list[int]]) -> bool:
+                part = subscription.poll_batch()
                 for session, value in zip(part["session_id"].to_pylist(), part["value"].to_pylist(), strict=True):
                     by_session.setdefault(session, []).append(int(value))
+                return sum(map(len, by_session.values())) >= 2 * count // 3
+
+            wait_until(partial(has_all, subscription, by_session), 20, "all rows of a stream")
+            assert subscription.poll_batch().num_rows == 0
             once = [[index for index in range(rest, count, 3) if index % 2 == half] for half in (0, 1)]
             assert sorted(by_session.values()) == sorted(part + part for part in once), (
                 "a session per channel, in order"
@@ -237,7 +246,13 @@ def test_a_recording_that_was_stopped_is_not_published_to_again(aeron_dir: Path,
         for stopped in (False, True, False):
             results.append(publish(archive.client, [batch], recordTo=str(archive_dir)))
             if stopped:
-                archive.control.stop_recording_by_identity(results[-1].ranges[0].recording_id)
+                recording_id = results[-1].ranges[0].recording_id
+                archive.control.stop_recording_by_identity(recording_id)
+                wait_until(
+                    lambda: archive.control.stop_position(recording_id) is not None,  # noqa: B023
+                    20,
+                    "the recording to stop",
+                )
         ranges = [result.ranges[0] for result in results]
         assert ranges[0].recording_id == ranges[1].recording_id != ranges[2].recording_id
         assert (ranges[0].begin, ranges[0].end) == (0, ranges[1].begin)
@@ -288,7 +303,7 @@ def test_a_recorded_udp_stream_needs_no_other_subscriber(aeron_dir: Path, archiv
     channel, other = (f"aeron:udp?endpoint=127.0.0.1:{port}" for port in (free_port(), free_port()))
     batch = pa.record_batch({"value": pa.array(["a", "b"]), "channel": pa.array([None, other])})
     with recorded.archive(aeron_dir, archive_dir) as archive:
-        given = {"channel": channel, "streamId": str(STREAM_ID), "recordTo": str(archive_dir), "publishTimeout": "5s"}
+        given = {"channel": channel, "streamId": str(STREAM_ID), "recordTo": str(archive_dir), "publishTimeout": "20s"}
         options = WriteOptions.parse(given, batch.schema.names)
         done = publish_batches(iter([batch]), options, "test", WRITE)
         assert (done.rows, [part.messages for part in done.ranges]) == (2, [1, 1])
