@@ -70,7 +70,7 @@ def shown(server: UiServer, **query: object) -> Any:
 
 @pytest.fixture(scope="module")
 def recorded() -> Iterator[tuple[Servers, RecordedFolder]]:
-    """0: lines of text; 1: quotes and trades; 2: enough for a time index with many entries; 3, 4: many values."""
+    """0: lines of text; 1: quotes and trades; 2: enough for a time index with many entries; 3, 4: many values; 5: one."""
     with Servers() as servers:
         folder = RecordedFolder(servers)
         folder.write(LINES)
@@ -79,6 +79,7 @@ def recorded() -> Iterator[tuple[Servers, RecordedFolder]]:
         many = struct.pack("<6H", 0, 1, 9, 0, 1, 20_000)
         folder.write([many + bytes(20_000)], stream_id=9)
         folder.write([many + bytes(70_000)], stream_id=10)
+        folder.write(["one"], stream_id=11)
         yield servers, folder
 
 
@@ -329,7 +330,7 @@ def test_rates_over_time_add_up_to_the_recording(server: UiServer) -> None:
     summed = sum(piece["rate"] * (piece["to_ms"] - piece["from_ms"]) / 1000 for piece in rates)
     # The last bytes may have the time of the ones before, and floats of nanoseconds since 1970 are not exact.
     assert 0.5 * int(one["limit_position"]) < summed < 1.1 * int(one["limit_position"])
-    assert found(server, "recording", recording=0)["rates"] == []  # one entry has no length in time
+    assert found(server, "recording", recording=5)["rates"] == []  # one entry has no length in time
 
 
 def test_messages_by_position_and_time(server: UiServer) -> None:
