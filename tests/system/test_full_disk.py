@@ -70,7 +70,7 @@ def test_a_disk_that_fills_costs_nothing_that_was_told(aeron_dir: Path, small_di
         server.close()
         archive.close()
         wait_until(
-            lambda: Cnc(aeron_dir).value_of("Client liveness timeouts") == 1, 15, "the dead archive to be reaped"
+            lambda: Cnc(aeron_dir).value_of("Client liveness timeouts") == 1, 30, "the dead archive to be reaped"
         )
         mark.age(archive_dir)
 

@@ -18,7 +18,7 @@ from tests.conformance.archive.streams import Recorded, begin, extend_channel
 from tests.system.models import BODY, CHANNEL, FRAME, SEGMENT, TERM, Killed, Model, read
 
 KILLS = int(os.environ.get("MAINTENANCE_KILLS", "16"))
-SETTINGS = {"aeron.client.liveness.timeout": "1s", "aeron.archive.threading.mode": "DEDICATED"}
+SETTINGS = {"aeron.client.liveness.timeout": "5s", "aeron.archive.threading.mode": "DEDICATED"}
 
 
 class World(Killed):

@@ -143,7 +143,7 @@ def test_the_operators_drill(disk: Path, aeron_dir: Path, tmp_path: Path, monkey
     rules.write_text(re.sub(r"^ +for: .*\n", "", RULES.read_text("utf-8"), flags=re.MULTILINE))
     listen = f"127.0.0.1:{free_port()}"
     metrics = [sys.executable, "-m", "aeron_spark", "metrics", "--listen", listen, "--dir", aeron_dir]
-    quick = {"aeron.client.liveness.timeout": "2s", "aeron.publication.unblock.timeout": "4s"}
+    quick = {"aeron.client.liveness.timeout": "5s", "aeron.publication.unblock.timeout": "8s"}
     with Manager(tmp_path, monkeypatch) as manager, native.driver(aeron_dir, quick, folder=units):
         assert manager.reports("READY=1")
         archiving = native.archive(aeron_dir, folder, SETTINGS, folder=units)

@@ -27,13 +27,6 @@ from tests.system.crashes import CHANNEL, SETTINGS, STREAM, end_of_frames
 from tests.system.spark_crashes import KILLS, PARTITIONS, ROWS
 
 ROOT = Path(__file__).resolve().parents[2]
-# Not the pause of a busy machine is to end a client, or to make it think that the driver is dead, but the driver's death.
-PATIENT_SETTINGS = {
-    **SETTINGS,
-    "aeron.driver.timeout": 8000,
-    "aeron.client.liveness.timeout": "5s",
-    "aeron.publication.unblock.timeout": "8s",
-}
 # More than fits between Spark and the sink, so that the sink is never done. The input must have an end: Spark's worker reads
 # all of it after a failure, and the JVM may hear of that only then.
 BATCHES_AFTER_THE_KILL = 20
@@ -76,9 +69,7 @@ def test_reading_is_complete_and_exact_when_workers_are_killed(aeron_dir: Path, 
 
 def test_writing_is_at_least_once_when_workers_are_killed(aeron_dir: Path, tmp_path: Path) -> None:
     archive_dir = tmp_path / "archive"
-    with recorded.archive(
-        aeron_dir, archive_dir, {key: str(value) for key, value in PATIENT_SETTINGS.items()}
-    ) as archive:
+    with recorded.archive(aeron_dir, archive_dir, {key: str(value) for key, value in SETTINGS.items()}) as archive:
         archive.control.start_recording(CHANNEL, STREAM)
         assert application("write", aeron_dir) == {}
     seen: list[set[int]] = []
@@ -115,8 +106,8 @@ def test_a_killed_driver_fails_the_sink_and_a_query_goes_on_after_the_restart(
         if row is not None and row[0]:
             batches.append((row[0], row[1], row[2]))
 
-    driver = MediaDriver(aeron_dir, settings=PATIENT_SETTINGS, embedded=False)
-    server = ArchiveServer(archive_dir, aeron_dir, settings=PATIENT_SETTINGS, embedded=False)
+    driver = MediaDriver(aeron_dir, settings=SETTINGS, embedded=False)
+    server = ArchiveServer(archive_dir, aeron_dir, settings=SETTINGS, embedded=False)
     with Archive(aeron_dir=aeron_dir) as archive:
         archive.start_recording(CHANNEL, STREAM)
     stream = spark.readStream.format("aeron").options(startingPositions="earliest", maxBytesPerTrigger="64m")
@@ -152,8 +143,8 @@ def test_a_killed_driver_fails_the_sink_and_a_query_goes_on_after_the_restart(
     driver.close()
     end = end_of_frames(archive_dir, 0)
     with (
-        MediaDriver(aeron_dir, settings=PATIENT_SETTINGS, embedded=False),
-        ArchiveServer(archive_dir, aeron_dir, settings=PATIENT_SETTINGS, embedded=False),
+        MediaDriver(aeron_dir, settings=SETTINGS, embedded=False),
+        ArchiveServer(archive_dir, aeron_dir, settings=SETTINGS, embedded=False),
     ):
         wait_until(
             lambda: batches[-1][2] == end or query.exception(),

@@ -30,7 +30,7 @@ SETTINGS = {
     "aeron.term.buffer.length": "64k",
     "aeron.ipc.term.buffer.length": "64k",
     "aeron.publication.linger.timeout": "200ms",
-    "aeron.image.liveness.timeout": "2s",
+    "aeron.image.liveness.timeout": "8s",  # longer than a busy machine stands still: an image that ends loses its messages
     "aeron.timer.interval": "100ms",
     "aeron.counters.free.to.reuse.timeout": "0",
 }
