@@ -39,7 +39,7 @@ def record(far: FarArchive) -> None:
 def test_a_task_fails_in_time_and_its_retry_gives_the_same_rows(
     aeron_dir: Path, archive_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("AERON_ARCHIVE_MESSAGE_TIMEOUT", "2s")
+    monkeypatch.setenv("AERON_ARCHIVE_MESSAGE_TIMEOUT", "6s")
     far = FarArchive(aeron_dir, archive_dir)
     with dirs.fresh("task") as here:
         driver = native.driver(here)

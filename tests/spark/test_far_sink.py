@@ -113,7 +113,7 @@ def test_a_far_archive_that_dies_and_comes_back(
     sink: FarSink, far: FarArchive, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its machine dies between tasks and commit: nothing passes for committed, then the batch counts once."""
-    monkeypatch.setenv("AERON_ARCHIVE_MESSAGE_TIMEOUT", "2s")
+    monkeypatch.setenv("AERON_ARCHIVE_MESSAGE_TIMEOUT", "6s")
     assert sink.commit(sink.task(b"a", batch=0))
     done = sink.task(b"b", batch=1)
     far.kill()
