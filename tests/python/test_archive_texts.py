@@ -47,15 +47,15 @@ def test_an_archive_that_is_not_there(servers: ArchivingMediaDriver, client: Cli
     told = refusal(lambda: Archive(aeron_dir=tmp_path / "none", timeout=0.2))
     assert isinstance(told, WaitTimeoutError)
     assert re.search("no live driver in .*/none within 200 ms, is one running on that directory", str(told))
-    told = refusal(lambda: Archive(client, control_stream_id=4711, timeout=0.2))
+    told = refusal(lambda: Archive(client, control_stream_id=4711, timeout=1))
     assert isinstance(told, WaitTimeoutError)
     assert re.search(
-        f"channel=aeron:ipc.* streamId=4711 within 200ms: is an archive running on the driver in {servers.aeron_dir}, with",
+        f"channel=aeron:ipc.* streamId=4711 within 1s: is an archive running on the driver in {servers.aeron_dir}, with",
         str(told),
     )
     address = f"aeron:udp?endpoint=127.0.0.1:{free_port()}"
     answers = "aeron:udp?endpoint=127.0.0.1:0"
-    told = refusal(lambda: Archive(client, control_channel=address, response_channel=answers, timeout=0.2))
+    told = refusal(lambda: Archive(client, control_channel=address, response_channel=answers, timeout=1))
     assert isinstance(told, WaitTimeoutError)
     assert address in str(told)
     assert "is an archive running there, its aeron.archive.control.channel enabled and within reach" in str(told)
