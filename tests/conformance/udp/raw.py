@@ -5,8 +5,9 @@ What it offers:
 - `Data`, `Setup`, `Status`, `Nak`, `Rttm`, `Error`, `ResponseSetup`: each a frozen dataclass with the fields of its frame;
   `encode()` gives the bytes, `decode(bytes)` the frames of a datagram (several where data frames are packed).
 - `Socket(host, port, join=group)`: a bound socket. `send(frame or bytes, to=...)`; `receive(timeout)` one datagram or None;
-  `expect(Kind, where=..., timeout=...)` the first datagram with such a frame, others are passed over; `collect(seconds)` all
-  that come in that time; `drain()` all that are there; `silence(seconds, Kind)` asserts that no such frame comes.
+  `expect(Kind, where=..., timeout=...)` the first datagram with such a frame, others are passed over; `take(count)` the next
+  ones, however long the machine takes; `collect(seconds)` all that come in that time; `drain()` all that are there;
+  `silence(seconds, Kind)` asserts that no such frame comes.
 - `Datagram.at` is the kernel's receive time in seconds: it says when the driver sent, however late the test came to look.
 - `position(frame, ...)`, `aligned(length)`, `mean_interval(stamps)`.
 """
@@ -408,6 +409,15 @@ class Socket(Closing):
             passed.append(datagram)
         raise AssertionError(f"no fitting {kind.__name__} in {timeout} s; came: {[one.frame for one in passed][-20:]}")
 
+    def take(self, count: int, timeout: float = 10.0) -> list[Datagram]:
+        """The next datagrams, whatever they are; each may take that long."""
+        found = []
+        for _ in range(count):
+            datagram = self.receive(timeout)
+            assert datagram is not None, f"{len(found)} of {count} datagrams came: {[one.frame for one in found]}"
+            found.append(datagram)
+        return found
+
     def collect(self, seconds: float) -> list[Datagram]:
         """All datagrams that come from now on for a time, and those that are there already."""
         found = []
@@ -441,11 +451,13 @@ def assert_period(datagrams: Sequence[Datagram], period: float) -> None:
     """Datagrams come every `period` seconds.
 
     Half of the intervals are not shorter, strictly but for 10 ms. One of them may be: it follows a datagram that a busy machine
-    sent late, after the clock was read for the next. Above, generously: half are shorter than twice the period.
+    sent late, after the clock was read for the next. Above, generously: half are shorter than twice the period, so that one of
+    two or three may be one in which the machine stood still.
     """
     found = intervals([one.at for one in datagrams])
     assert len(found) >= 2, f"too few datagrams: {len(datagrams)}"
     shown = [round(one * 1000) for one in found]
-    median = sorted(found)[len(found) // 2]
-    assert period - 0.01 <= median <= 2 * period, f"intervals in ms: {shown}"
+    found.sort()
+    assert found[len(found) // 2] >= period - 0.01, f"intervals in ms: {shown}"
+    assert found[(len(found) - 1) // 2] <= 2 * period, f"intervals in ms: {shown}"
     assert min(found) >= period / 4, f"intervals in ms: {shown}"

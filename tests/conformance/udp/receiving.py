@@ -57,12 +57,17 @@ class Subscribing(Closing):
         with self.subscription.wait_image(TIMEOUT_S, session_id) as image:
             return image.info
 
+    def image_id(self, session_id: int) -> int | None:
+        """The correlation id of a session's image, None if there is none now."""
+        image = self.subscription.image(session_id)
+        if image is None:
+            return None
+        with image:
+            return int(image.info.correlation_id)
+
     def has_image(self, session_id: int) -> bool:
         """Whether the session is there now."""
-        image = self.subscription.image(session_id)
-        if image is not None:
-            image.close()
-        return image is not None
+        return self.image_id(session_id) is not None
 
     def reject(self, session_id: int, reason: str) -> None:
         """Reject the image of a session."""

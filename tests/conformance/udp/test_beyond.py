@@ -39,8 +39,8 @@ UNTETHERED = f"tether=false|{TIMEOUTS}"
 
 def slow_and_fast(
     driver: Driver, p: raw.Socket, subscribe: Subscribe, opened: ExitStack, params: str = ""
-) -> tuple[Subscribing, Subscribing, Source]:
-    """An untethered reader that has read nothing, a tethered one that has read 30 kB, and their source."""
+) -> tuple[Subscribing, Subscribing, Source, float]:
+    """An untethered reader that has read nothing, a tethered one that has read 30 kB, their source, and when it began."""
     slow, source = subscribe(driver, p, f"|{UNTETHERED}{params}")
     fast = opened.enter_context(
         Subscribing(driver, slow.subscription.channel.replace("tether=false", "tether=true"), source.stream_id)
@@ -48,17 +48,17 @@ def slow_and_fast(
     source.join(slow)
     fast.await_image(source.session_id)
     frames = source.run(0, 30, 1024)
+    begun = time.monotonic()
     source.send_each(frames)
     fast.expect(*frames, source=source)
-    return slow, fast, source
+    return slow, fast, source, begun
 
 
 def test_an_untethered_reader_is_left_behind(
     driver: Driver, p: raw.Socket, subscribe: Subscribe, opened: ExitStack
 ) -> None:
     """A slow reader with `tether=false` loses the image, then the limit no longer waits for it, and it joins again later."""
-    slow, fast, source = slow_and_fast(driver, p, subscribe, opened)
-    begun = time.monotonic()
+    slow, fast, source, begun = slow_and_fast(driver, p, subscribe, opened)
     slow.await_gone(source.session_id)
     assert time.monotonic() - begun >= 0.2
     assert {source.position_of(one) for one in statuses(p.drain())} == {0}
@@ -82,7 +82,7 @@ def test_an_untethered_reader_that_may_not_come_back(
     driver: Driver, p: raw.Socket, subscribe: Subscribe, opened: ExitStack
 ) -> None:
     """With `rejoin=false` its position counter is freed and it never has the image again."""
-    slow, fast, source = slow_and_fast(driver, p, subscribe, opened, "|rejoin=false")
+    slow, fast, source, _ = slow_and_fast(driver, p, subscribe, opened, "|rejoin=false")
     slow.await_gone(source.session_id)
 
     def positions() -> int:
@@ -115,8 +115,9 @@ def test_a_subscription_that_comes_back_at_once(
     source.status(flags=raw.SEND_SETUP)
     source.join(again, 2048)
     assert again.await_image(source.session_id).correlation_id != old
+    source.be_heard(2048)
     p.collect(0.3)
-    came = statuses(p.collect(0.9))
+    came = [source.status(flags=None)[0] for _ in range(5)]
     assert {(one.flags, source.position_of(one)) for one in came} == {(0, 2048)}
 
 
@@ -248,13 +249,13 @@ def test_a_spy_that_stands_for_a_connection(
         spy.read(count)
     driver.await_stream(SND_POS, stream.session_id, 79 * 1024, stream_id=75)
     q.drain()
-    came = q.collect(0.55)
+    came = q.take(6)
     raw.assert_period(came, 0.1)
     assert {type(one.frame) for one in came} == {raw.Setup}
     assert {one.frame.position for one in came} == {79 * 1024}
     stream.publication.offer(b"unread at the close")
     stream.close()
-    closed = q.collect(0.4)
+    closed = q.take(4)
     assert {type(one.frame) for one in closed} == {raw.Setup}
     assert spy.has_image(stream.session_id)
     assert spy.read(80)[-1][1] == b"unread at the close"
@@ -439,15 +440,15 @@ def test_cubic_grows_by_the_clock(driver: Driver, p: raw.Socket, subscribe: Subs
     sent = time.time()
     first = source.join(subscribing).window
     source.be_heard()
-    windows = [(first, time.time())]
-    while windows[-1][0] < 23 * raw.MTU:
+    heard = [(first // raw.MTU, time.time())]
+    while heard[-1][0] < 23:
         status, datagram = source.status()
-        if status.window != windows[-1][0]:
-            windows.append((status.window, datagram.at))
-    steps = [window // raw.MTU for window, _ in windows]
-    assert steps[0] in (10, 19, 20, 21)
-    assert all(after - before in (1, 2, 9, 10, 11) for before, after in pairwise(steps))
-    assert windows[-1][1] - sent >= 0.85
+        heard.append((status.window // raw.MTU, datagram.at))
+    assert heard[0][0] in (10, 19, 20, 21)
+    for (before, at), (after, later) in pairwise(heard):
+        # Where nothing is told for longer than 200 ms the machine stood still, but not its clock.
+        assert after - before in (0, 1, 2, 9, 10, 11) or later - at > 0.3, heard
+    assert heard[-1][1] - sent >= 0.85
 
 
 def test_two_gaps_in_two_terms(driver: Driver, p: raw.Socket, subscribe: Subscribe) -> None:

@@ -26,13 +26,16 @@ from tests.conformance.udp.driver import (
     PEER,
     PUB_LIMIT,
     RETRANSMITS_SENT,
+    RETRANSMITTED_BYTES,
     SND_CHANNEL,
     SND_LIMIT,
+    SND_POS,
     STATUS_RECEIVED,
     Driver,
     Publishing,
     ours,
 )
+from tests.conformance.udp.test_publisher import TRIES
 from tests.conformance.udp.test_publisher_cast import WILDCARD, Cast
 from tests.kit.ports import free_port
 from tests.kit.wait import wait_until
@@ -77,14 +80,17 @@ def test_resends_are_whole_frames(driver: Driver, stream: Publishing, q: raw.Soc
         driver.await_system(RETRANSMITS_SENT, before + (resent > 0))
 
 
-def test_resends_are_packed_anew(stream: Publishing, q: raw.Socket) -> None:
+def test_resends_are_packed_anew(driver: Driver, stream: Publishing, q: raw.Socket) -> None:
     """What went out in full datagrams is packed from where the NAK begins when it is sent again."""
     stream.connect(q, window=0)
     stream.offer(*[100] * 20)
     q.send(stream.status(window=32768))
     full = [(offset * 160, 132) for offset in range(20)]
-    assert data(q.collect(0.05)) == [full[:8], full[8:16], full[16:]]
+    stream.await_counter(SND_POS, 20 * 160)
+    assert data(q.drain()) == [full[:8], full[8:16], full[16:]]
+    before = driver.system(RETRANSMITTED_BYTES)
     q.send(stream.nak(160, 160 * 11))
+    driver.await_system(RETRANSMITTED_BYTES, before + 160 * 11)
     assert data(q.collect(0.05)) == [full[1:9], full[9:12]]
 
 
@@ -119,8 +125,9 @@ def test_the_window_may_be_any_part_of_a_frame(driver: Driver, stream: Publishin
         before = driver.system(STATUS_RECEIVED)
         q.send(stream.status(position, window))
         driver.await_system(STATUS_RECEIVED, before + 1)
-        assert sum(len(one) for one in data(q.collect(0.03))) == frames, window
         position += frames * 1408
+        stream.await_counter(SND_POS, position)
+        assert sum(len(one) for one in data(q.collect(0.03))) == frames, window
     driver.await_system(INVALID_PACKETS, invalid)
 
 
@@ -146,16 +153,22 @@ def test_disconnected_the_publisher_is_held(drivers: Drivers, q: raw.Socket, ope
     q.silence(0.25, raw.Setup)
 
 
-def test_nobody_ever_came(stream: Publishing, q: raw.Socket) -> None:
+def test_nobody_ever_came(driver: Driver, q: raw.Socket, opened: ExitStack) -> None:
     """A publication that was never connected sends SETUPs until its linger is over."""
-    q.expect(raw.Setup)
-    closed = time.time()
-    stream.close()
-    stream.await_gone()
-    came = q.drain()
-    assert all(isinstance(one.frame, raw.Setup) for one in came)
-    assert came[-1].at - closed >= 0.3 - 0.15
-    q.silence(0.2)
+    lasted = []
+    for _ in range(TRIES):
+        stream = opened.enter_context(Publishing(driver, CHANNEL.format(q.endpoint) + LINGER))
+        q.expect(raw.Setup)
+        closed = time.time()
+        stream.close()
+        stream.await_gone()
+        came = q.drain()
+        assert all(isinstance(one.frame, raw.Setup) for one in came)
+        q.silence(0.2)
+        lasted.append(came[-1].at - closed if came else 0.0)
+        if lasted[-1] >= 0.3 - 0.15:
+            return
+    raise AssertionError(f"the last SETUPs came {lasted} s after the close")
 
 
 def test_a_stalled_dead_receiver_gets_no_eos(drivers: Drivers, q: raw.Socket, opened: ExitStack) -> None:

@@ -18,6 +18,7 @@ from tests.conformance.udp.driver import (
     IMPATIENT,
     RETRANSMIT_OVERFLOW,
     RETRANSMITS_SENT,
+    RETRANSMITTED_BYTES,
     SND_LIMIT,
     STATUS_RECEIVED,
     Driver,
@@ -25,6 +26,7 @@ from tests.conformance.udp.driver import (
     await_value,
 )
 from tests.kit.ports import free_port
+from tests.kit.wait import wait_until
 
 # What asks any publication behind a control address for a SETUP.
 WILDCARD = raw.Status(flags=raw.SEND_SETUP)
@@ -74,8 +76,8 @@ def _silent_destination(driver: Driver) -> float:
         cast = Cast(driver, opened)
         first, second = cast.socket(), cast.socket()
         first.send(WILDCARD)
-        second.send(replace(WILDCARD, receiver_id=2))
         last = time.monotonic()
+        second.send(replace(WILDCARD, receiver_id=2))
         cast.await_destinations(2)
         for q in (first, second):
             setup, _ = q.expect(raw.Setup)
@@ -119,7 +121,9 @@ def test_s09_resend_is_bounded_by_rrwm(driver: Driver, opened: ExitStack) -> Non
     q.send(WILDCARD)
     cast.stream.connect(q, window=32768)
     frames = cast.stream.feed(q, 27)
+    before = driver.system(RETRANSMITTED_BYTES)
     q.send(cast.stream.nak(0, raw.TERM_LENGTH), to=cast.control)
+    wait_until(lambda: driver.system(RETRANSMITTED_BYTES) > before, 10, "the resend")
     came = [frame for one in q.collect(0.1) for frame in one.frames if frame.length]
     assert came == frames[: raw.TERM_LENGTH // 2 // raw.MTU]
 
@@ -183,6 +187,7 @@ def test_s31_min_follows_the_slowest(driver: Driver, opened: ExitStack) -> None:
         cast.status(ahead, 4096, receiver=1)
         ahead.collect(0.1)
     assert time.monotonic() - silent >= 0.7
+    cast.status(ahead, 4096, receiver=1)  # had the machine stood still, it would have been silent as long
     driver.await_stream(SND_LIMIT, session, 4096 + 16384)
 
 

@@ -1,6 +1,6 @@
 """Scenarios 49-53, 59 and 60: how images end, and what their publishers hear of it.
 
-Three of them wait for seconds that no setting shortens: they run in threads while the others do.
+Four of them wait for seconds: they run in threads while the others do.
 """
 
 from __future__ import annotations
@@ -26,23 +26,26 @@ from tests.conformance.udp.receiving import TIMEOUT_S, Source, Subscribing, naks
 from tests.kit.ports import free_port
 from tests.kit.wait import wait_until
 
-LIVENESS = 1.2
+# Longer than a machine mostly stands still, and shorter than the 5 s after which nothing is said to a silent source any more.
+LIVENESS = 3.5
+TRIES = 3
 
 
 @pytest.fixture(scope="module")
 def brisk(drivers: Drivers) -> Driver:
-    """A driver that gives images up after 1.2 s of silence rather than 10."""
-    return drivers({"aeron.image.liveness.timeout": "1200ms"})
+    """A driver that gives images up after 3.5 s of silence rather than 10."""
+    return drivers({"aeron.image.liveness.timeout": "3500ms"})
 
 
 @pytest.fixture(scope="module", autouse=True)
 def meanwhile(driver: Driver, brisk: Driver) -> Iterator[dict[int, Future[None]]]:
     """The scenarios that run in threads, by number."""
-    with ThreadPoolExecutor(3) as pool:
+    with ThreadPoolExecutor(4) as pool:
         yield {
             49: pool.submit(_silence, brisk),
             50: pool.submit(_only_setups, brisk),
             59: pool.submit(_two_ways, driver),
+            60: pool.submit(_rejected, brisk),
         }
 
 
@@ -66,9 +69,15 @@ def _has_question(came: list[raw.Datagram]) -> bool:
 
 
 def _silence(brisk: Driver) -> None:
-    with ExitStack() as opened:
-        p, last_p = (opened.enter_context(raw.Socket()) for _ in range(2))
-        _silence_of(p, last_p, *subscribing(opened, brisk, p), *subscribing(opened, brisk, last_p, "|rejoin=false"))
+    told = []
+    for _ in range(TRIES):
+        with ExitStack() as opened:
+            p, last_p = (opened.enter_context(raw.Socket()) for _ in range(2))
+            ways = *subscribing(opened, brisk, p), *subscribing(opened, brisk, last_p, "|rejoin=false")
+            told.append(_silence_of(p, last_p, *ways))
+        if told[-1] >= 4 or PEER == "stock-java":  # Spec: 04 §23 row 6
+            return
+    raise AssertionError(f"EOS SMs: {told}")
 
 
 def _silence_of(  # noqa: PLR0917
@@ -78,7 +87,8 @@ def _silence_of(  # noqa: PLR0917
     source: Source,
     last_subscribing: Subscribing,
     last: Source,
-) -> None:
+) -> int:
+    """The rest of the scenario, and how many EOS SMs came: fewer where the machine stood still when they were due."""
     source.join(subscribing)
     last.join(last_subscribing)
     source.be_heard()
@@ -86,9 +96,7 @@ def _silence_of(  # noqa: PLR0917
     assert subscribing.await_gone(source.session_id) - sent >= LIVENESS
     last_subscribing.await_gone(last.session_id)
     told = [one for one in p.drain() if one.frame.flags == raw.STATUS_EOS]
-    if PEER != "stock-java":  # Spec: 04 §23 row 6
-        assert len(told) >= 4
-        assert told[0].at - sent >= LIVENESS - 0.05
+    assert all(one.at - sent >= LIVENESS - 0.05 for one in told)
     assert all(source.position_of(one) == 0 for one in statuses(told))
     source.send(source.data(0, 128))
     source.status(flags=raw.SEND_SETUP)
@@ -100,6 +108,7 @@ def _silence_of(  # noqa: PLR0917
         last_p.silence(0.1)
     assert not last_subscribing.has_image(last.session_id)
     source.join(subscribing)
+    return len(told)
 
 
 def test_s49_silence_ends_an_image(meanwhile: dict[int, Future[None]]) -> None:
@@ -111,14 +120,13 @@ def _only_setups(brisk: Driver) -> None:
     with ExitStack() as opened:
         p = opened.enter_context(raw.Socket())
         subscription, source = subscribing(opened, brisk, p)
-        source.join(subscription)
         begun = time.monotonic()
-        first = subscription.await_image(source.session_id).correlation_id
+        source.join(subscription)
+        first = subscription.image_id(source.session_id)
+        assert first is not None
 
         def is_over(_: object) -> bool:
-            return not subscription.has_image(source.session_id) or (
-                subscription.await_image(source.session_id).correlation_id != first
-            )
+            return subscription.image_id(source.session_id) != first
 
         _sending_until(is_over, lambda: source.send(source.setup()), p)
         assert time.monotonic() - begun >= LIVENESS
@@ -152,9 +160,10 @@ def test_s52_an_ended_stream_with_a_gap(driver: Driver, p: raw.Socket, subscribe
     frames = source.run(0, 3, 512)
     source.send_each([frames[0], frames[2]])
     source.send(source.heartbeat(1536, raw.EOS_HEARTBEAT))
-    came = p.collect(0.7)
+    came: list[raw.Datagram] = []
+    for _ in range(3):
+        assert p.expect(raw.Status, passing=came)[0].flags == 0
     assert {source.position_of(one) for one in naks(came)} == {512}
-    assert {one.flags for one in statuses(came)} == {0}
     p.drain()
     source.await_nak(512)
     source.send(frames[1])
@@ -203,19 +212,20 @@ def _two_ways_of(driver: Driver, p1: raw.Socket, p2: raw.Socket, opened: ExitSta
     two.send(second)
     subscribing.expect(first, second, source=one)
     heard = two.send(two.heartbeat(1024))
-    came = []
-    deadline = time.monotonic() + 5.7
-    while time.monotonic() < deadline:
-        one.send(one.heartbeat(1024))
-        came += p1.collect(0.1)
+    came = _sending_until(
+        lambda came: any(datagram.at - heard >= 5.4 for datagram in came),
+        lambda: one.send(one.heartbeat(1024)),
+        p1,
+    )
     of_two = p2.drain()
     assert {type(datagram.frame) for datagram in of_two + came} == {raw.Status}
-    assert max(datagram.at for datagram in of_two) - heard < 5.4
-    assert max(datagram.at for datagram in of_two) - heard >= 4
-    assert max(datagram.at for datagram in came) - heard >= 5.4
+    last = max(datagram.at for datagram in of_two)
+    assert last - heard < 5.4
+    # Until then whatever was said to the one was said to the other.
+    assert not [datagram for datagram in came if last + 0.05 < datagram.at < heard + 4.8]
     one.send(one.heartbeat(1024, raw.EOS_HEARTBEAT))
     p1.drain()
-    assert {status.flags for status in statuses(p1.collect(0.5))} == {0}
+    assert {one.status(flags=None)[0].flags for _ in range(3)} == {0}
     two.send(two.heartbeat(1024, raw.EOS_HEARTBEAT))
     one.status(flags=raw.STATUS_EOS)
     two.status(flags=raw.STATUS_EOS)
@@ -223,9 +233,13 @@ def _two_ways_of(driver: Driver, p1: raw.Socket, p2: raw.Socket, opened: ExitSta
     subscribing.await_gone(59)
 
 
-def test_s60_a_rejected_image(brisk: Driver, p: raw.Socket, subscribe: Subscribe) -> None:
-    """A rejected image sends ERR with the reason every 200 ms instead of SMs, takes no data, and ends by the liveness time."""
-    subscribing, source = subscribe(brisk, p)
+def _rejected(brisk: Driver) -> None:
+    with ExitStack() as opened:
+        p = opened.enter_context(raw.Socket())
+        _rejected_of(brisk, p, *subscribing(opened, brisk, p))
+
+
+def _rejected_of(brisk: Driver, p: raw.Socket, subscribing: Subscribing, source: Source) -> None:
     status = source.join(subscribing)
     first = source.data(0, 512)
     accepted = source.send(first)
@@ -260,6 +274,11 @@ def test_s60_a_rejected_image(brisk: Driver, p: raw.Socket, subscribe: Subscribe
         _sending_until(_has_question, lambda: source.send(source.heartbeat(1024)), p)
     source.join(subscribing, 1024)
     assert subscribing.await_image(source.session_id).join_position == 1024
+
+
+def test_s60_a_rejected_image(meanwhile: dict[int, Future[None]]) -> None:
+    """A rejected image sends ERR with the reason every 200 ms instead of SMs, takes no data, and ends by the liveness time."""
+    meanwhile[60].result(60)
 
 
 def test_a_group_tag_goes_along_with_a_rejection(driver: Driver, p: raw.Socket, subscribe: Subscribe) -> None:

@@ -92,7 +92,7 @@ class Flow(threading.Thread):
         try:
             self.publication.wait_connected(30)
             deadline = time.monotonic() + SECONDS
-            while time.monotonic() < deadline:
+            while time.monotonic() < deadline or sent < len(MESSAGES):
                 self.publication.offer_batch(pieces[sent // 16 % len(pieces)], timeout=30)
                 sent += 16
         except Exception as failure:  # noqa: BLE001 - told by the main thread
