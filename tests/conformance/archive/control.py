@@ -170,13 +170,21 @@ class Session(Control):
     def __init__(self, archive: Archive, **options: Any) -> None:
         fields = options.pop("fields", {})
         self._was_ended = False
+        self._answered: int | None = None
         super().__init__(archive, **options)
         correlation_id = self.connect(**fields)
         answer = self.answer(correlation_id)
         assert answer.code == OK, answer
         self.session_id = answer.controlSessionId
         assert answer.relevantId == self.session_id
+        self._answered = correlation_id
         self.request("KeepAliveRequest")
+
+    def poll(self) -> None:
+        """Take in what has come, but for copies of the answer that were sent before the KeepAlive came to the archive."""
+        super().poll()
+        if self._answered is not None:
+            self.inbox = [it for it in self.inbox if it.fields.get("correlationId") != self._answered]
 
     # -- shortcuts -----------------------------------------------------------------------------------------------------------
 

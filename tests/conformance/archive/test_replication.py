@@ -54,13 +54,13 @@ def of_source(source: Archive, opened: ExitStack) -> Session:
 
 @pytest.fixture(scope="module")
 def hasty(archives: Archives) -> Archive:
-    """A destination that gives its sources, and the images of their replays, 2 s."""
-    return archives({"aeron.archive.message.timeout": "2s", "aeron.image.liveness.timeout": "2s"})
+    """A destination that gives its sources, and the images of their replays, 5 s: a machine may stand still for less."""
+    return archives({"aeron.archive.message.timeout": "5s", "aeron.image.liveness.timeout": "5s"})
 
 
 def mortal(archive_id: int) -> Archive:
-    """An archive to be killed beside its driver, which forgets dead clients after 2 s."""
-    return Archive({"aeron.archive.id": str(archive_id), "aeron.client.liveness.timeout": "2s"}, apart=True)
+    """An archive to be killed beside its driver, which forgets dead clients after 5 s."""
+    return Archive({"aeron.archive.id": str(archive_id), "aeron.client.liveness.timeout": "5s"}, apart=True)
 
 
 def revive(archive: Archive) -> None:

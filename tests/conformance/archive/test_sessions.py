@@ -97,10 +97,11 @@ def test_s01_a_connect_of_a_later_minor_version_is_answered(control: Control) ->
 
 def test_s02_the_answer_is_repeated_until_the_first_request(control: Control) -> None:
     """The same OK about every 200 ms; after a KeepAlive no more."""
+    begun = time.monotonic()
     correlation_id = control.connect()
     seen = await_repeats(control, correlation_id, 4)
     assert len({message.raw for _, message in seen}) == 1
-    assert seen[-1][0] - seen[0][0] > 0.4, "four answers lie three intervals of 200 ms apart"
+    assert seen[-1][0] - begun > 0.55, "four answers lie three intervals of 200 ms apart"
     control.session_id = seen[0][1].controlSessionId
     control.request("KeepAliveRequest")
     control.barrier()
