@@ -251,7 +251,7 @@ def crashed_folder(
     process.kill()
     archive.client().aeron().close()
     # Until it is reaped, the dead archive's control subscription holds back every request.
-    wait_until(lambda: Cnc(aeron_dir).value_of("Client liveness timeouts") == 1, 15, "the dead archive to be reaped")
+    wait_until(lambda: Cnc(aeron_dir).value_of("Client liveness timeouts") == 1, 30, "the dead archive to be reaped")
     return run.recording_id, position
 
 
@@ -358,7 +358,7 @@ def test_an_archive_killed_while_it_writes_loses_nothing_that_it_had_told(
         told = Cnc(aeron_dir).value_of("rec-pos: 0 ") or 0
         publisher.kill()
         archive.client().aeron().close()
-        wait_until(lambda: (Cnc(aeron_dir).value_of("Client liveness timeouts") or 0) >= 2, 15, "the dead to be reaped")
+        wait_until(lambda: (Cnc(aeron_dir).value_of("Client liveness timeouts") or 0) >= 2, 30, "the dead to be reaped")
         stops = {}
         for other in ("ours", "stock"):
             with dirs.fresh(f"crashed-{other}") as copy:

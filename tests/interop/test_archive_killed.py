@@ -32,7 +32,9 @@ from tests.system.crashes import (
 )
 
 WRITER = slice(20, 28)
-LEFT = {**SETTINGS, "aeron.archive.record.checksum": "CRC-32"}
+# Nobody waits for a death here, so that a machine that stands still is not taken for one.
+PATIENT = {**SETTINGS, "aeron.client.liveness.timeout": "10s", "aeron.publication.unblock.timeout": "15s"}
+LEFT = {**PATIENT, "aeron.driver.timeout": 10_000, "aeron.archive.record.checksum": "CRC-32"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +68,7 @@ def record_some(archive: Archive, client: Client, folder: Path, stream: int) -> 
 @pytest.fixture
 def killed(aeron_dir: Path, tmp_path: Path) -> Killed:
     folder = tmp_path / "archive"
-    with MediaDriver(aeron_dir, settings=SETTINGS), Client(aeron_dir) as client:
+    with MediaDriver(aeron_dir, settings=PATIENT), Client(aeron_dir) as client:
         server = ArchiveServer(folder, aeron_dir, settings=LEFT, embedded=False)
         archive = Archive(client)
         stopped_id, publisher = record_some(archive, client, folder, STREAM)
@@ -155,7 +157,7 @@ def test_the_stock_archive_goes_on_and_ours_after_it(killed: Killed, aeron_dir: 
         os.truncate(killed.folder / f"{killed.active_id}-{end}.rec", 0)
     count = assert_recorded(killed.folder, killed.active_id)
     with (
-        MediaDriver(aeron_dir, settings={**SETTINGS, "aeron.dir.delete.on.start": "true"}),
+        MediaDriver(aeron_dir, settings={**PATIENT, "aeron.dir.delete.on.start": "true"}),
         ArchiveServer(killed.folder, aeron_dir, settings=LEFT),
         Client(aeron_dir) as client,
         Archive(client) as archive,

@@ -18,7 +18,7 @@ from tests.kit.ports import free_port
 from tests.kit.subject import Subject
 from tests.kit.wait import wait_until
 
-SETTINGS = {"aeron.archive.id": "43", "aeron.archive.connect.timeout": "1s"}
+SETTINGS = {"aeron.archive.id": "43"}
 UNKNOWN = 987_654
 
 

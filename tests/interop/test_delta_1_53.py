@@ -36,7 +36,6 @@ INVALID_PACKETS = struct.pack("<i", 14)
 SETTINGS = {
     "aeron.term.buffer.length": "64k",
     "aeron.timer.interval": "100ms",
-    "aeron.image.liveness.timeout": "2s",
     "aeron.publication.linger.timeout": "500ms",
 }
 START: dict[str, Callable[[Path], Process]] = {

@@ -111,7 +111,7 @@ def test_d25_a_session_that_fails_ends_at_once(beside: Beside) -> None:
     """The stock driver refuses the response channel: who asked hears of it by the end of his image, and nothing is left."""
     with beside.open(Control) as control:
         control.connect(responseChannel="aeron:udp?endpoint=127.0.0.1:20|mtu=33")
-        wait_until(lambda: beside.errors, 5, "the end of the requests' image")
+        wait_until(lambda: beside.errors, 20, "the end of the requests' image")
         code, text = beside.errors[0]
         assert code == IMAGE_REJECTED
         assert text.startswith("failed with exception: ")

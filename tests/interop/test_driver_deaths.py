@@ -28,11 +28,12 @@ SETTINGS = {
     "aeron.term.buffer.length": "128k",
     "aeron.threading.mode": "SHARED",
     "aeron.timer.interval": "100ms",
-    "aeron.client.liveness.timeout": "1s",
-    "aeron.publication.unblock.timeout": "2s",
-    "aeron.image.liveness.timeout": "1s",
+    # A machine may stand still for less than what counts as a death.
+    "aeron.client.liveness.timeout": "5s",
+    "aeron.publication.unblock.timeout": "6s",
+    "aeron.image.liveness.timeout": "5s",
     "aeron.publication.linger.timeout": "300ms",
-    "aeron.publication.connection.timeout": "1s",
+    "aeron.publication.connection.timeout": "5s",
 }
 
 Opened = Callable[[Any], Any]

@@ -31,9 +31,10 @@ _ports = itertools.count(24_000)
 SETTINGS = {
     "aeron.term.buffer.length": "128k",
     "aeron.timer.interval": "100ms",
-    "aeron.image.liveness.timeout": "1s",
+    # A machine may stand still for less.
+    "aeron.image.liveness.timeout": "5s",
     "aeron.publication.linger.timeout": "300ms",
-    "aeron.publication.connection.timeout": "1s",
+    "aeron.publication.connection.timeout": "5s",
     "aeron.driver.reresolution.check.interval": "200ms",
     "aeron.client.liveness.timeout": "5s",
     "aeron.threading.mode": "SHARED",

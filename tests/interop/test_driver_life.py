@@ -43,7 +43,7 @@ def test_a_client_that_falls_silent_is_timed_out_and_told(
         heartbeat = next(c for c in Cnc(aeron_dir).counters() if c.type_id == 11 and c.registration_id == client_id)
         assert heartbeat.label.startswith(f"client-heartbeat: id={client_id}")
 
-        wait_until(lambda: Cnc(aeron_dir).value_of(TIMEOUTS) == 1, 15, "the client to be timed out")
+        wait_until(lambda: Cnc(aeron_dir).value_of(TIMEOUTS) == 1, 30, "the client to be timed out")
         wait_event(watcher, f"unavailable-counter id={heartbeat.id} registration={client_id}")
         assert_read(opened(subscription.read(10, None)), stream, 10, [100])
         wait_event(watcher, f"unavailable-image session={session} ")
@@ -74,7 +74,7 @@ def test_a_client_killed_with_9_is_reaped_and_its_reader_gets_what_it_wrote(
         assert reading.awaitEnd(20_000)
         wait_event(watcher, "available-image ")
         victim.kill()
-        wait_until(lambda: Cnc(aeron_dir).value_of(TIMEOUTS) == 1, 15, "the client to be timed out")
+        wait_until(lambda: Cnc(aeron_dir).value_of(TIMEOUTS) == 1, 30, "the client to be timed out")
         drained = opened(subscription.read(1_000_000_000, None))
         wait_event(watcher, "unavailable-image ")
         assert drained.seen() > 0

@@ -30,7 +30,6 @@ RECEIVER_POSITION = 5  # type of counter
 SETTINGS = {
     "aeron.term.buffer.length": "128k",
     "aeron.timer.interval": "100ms",
-    "aeron.image.liveness.timeout": "2s",
     "aeron.publication.linger.timeout": "500ms",
     "aeron.client.liveness.timeout": "5s",
 }

@@ -27,7 +27,6 @@ COUNT = 210  # terms of 64 KiB rotate six times
 SETTINGS = {
     "aeron.term.buffer.length": "64k",
     "aeron.publication.linger.timeout": "300ms",
-    "aeron.image.liveness.timeout": "1s",
     "aeron.timer.interval": "100ms",
     "aeron.CubicCongestionControl.measureRtt": "true",
 }
