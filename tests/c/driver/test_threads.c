@@ -105,6 +105,8 @@ static void flow(void)
         scratch_create(rig.dir);
         asi_driver_settings settings = rig_settings(rig.dir);
         settings.threading_mode = MODES[mode];
+        settings.client_liveness_timeout_ns = 1000 * RIG_SECOND; /* no keepalives are sent */
+        settings.publication_unblock_timeout_ns = 2000 * RIG_SECOND;
         asi_rand rand;
         asi_rand_seed(&rand, 1);
         CHECK_I64(asi_driver_open(&settings, asi_clock_system(), rand, NULL, NULL, &rig.driver), AS_OK);
