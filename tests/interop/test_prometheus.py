@@ -2,20 +2,26 @@
 
 Method: promtool checks rules and configuration, and runs the rules over recorded series (prometheus/alerts.test.yml). Then
 Prometheus scrapes real servers with traffic, ours or with `--subject` stock ones, and answers each query of board and rules.
+Chromium shows the board's panels with these answers, drawn by `tests/kit/board.py`, as there is no Grafana: a picture in
+build/pictures, to be looked at. `python -m tests.interop.test_prometheus` writes that of the documentation, in a minute.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
 import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
+import threading
+import time
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +31,10 @@ import yaml
 from aeron_spark import Archive, Client
 from aeron_spark.cli.__main__ import parser
 from aeron_spark.metrics.table import TABLE
+from aeron_spark.testing import Servers
 from aeron_spark.types import SourceLocation
-from tests.kit import needs, require
+from tests.kit import board, needs, require
+from tests.kit.browser import PROGRAM, Browser
 from tests.kit.ports import free_port
 from tests.kit.processes import Process
 from tests.kit.subject import Subject
@@ -55,16 +63,21 @@ def rules() -> list[dict[str, Any]]:
 
 
 def queries() -> list[str]:
-    """Those of the board, as Grafana would send them with its defaults."""
+    """Those of the board, as they are sent."""
     panels = json.loads(BOARD.read_text("utf-8"))["panels"]
-    found = [target["expr"] for panel in panels for target in panel.get("targets", ())]
-    return [one.replace("$__rate_interval", "10s").replace("$dir", ".*") for one in found]
+    return [sent(target["expr"]) for panel in panels for target in panel.get("targets", ())]
+
+
+def sent(query: str) -> str:
+    """A query of the board as Grafana would send it with its defaults."""
+    return query.replace("$__rate_interval", "10s").replace("$dir", ".*")
 
 
 @pytest.fixture(autouse=True)
 def prometheus() -> None:
-    if needs.absent("prometheus"):
-        require.missing("Prometheus: apt install prometheus")
+    for program in ("prometheus", PROGRAM):
+        if absent := needs.absent(program):
+            require.missing(f"install {' '.join(absent)}, to scrape servers and look at the board")
 
 
 @pytest.mark.parametrize("check", [("check", "rules", RULES), ("check", "config", CONFIG), ("test", "rules", RECORDED)])
@@ -162,6 +175,7 @@ def scraping(target: str, port: int, folder: Path, rules: Path = RULES) -> Itera
 def test_prometheus_scrapes_a_run(subject: Subject, aeron_dir: Path, archive_dir: Path, tmp_path: Path) -> None:
     channel = f"aeron:udp?endpoint=127.0.0.1:{free_port()}|term-length=64k"
     listen = f"127.0.0.1:{free_port()}"
+    begun_s = time.time()
     exporter_command = [sys.executable, "-m", "aeron_spark", "metrics", "--listen", listen, "--dir", aeron_dir]
     with (
         subject.driver(aeron_dir),
@@ -199,8 +213,82 @@ def test_prometheus_scrapes_a_run(subject: Subject, aeron_dir: Path, archive_dir
             assert firing <= OF_THE_MACHINE
             lost = "aeron_up == 0 or up == 0 or aeron_series_left_out > 0"
             wait_until(lambda: server.data(lost) == [], 30, "a whole scrape", state=lambda: server.data(lost))
+            with Browser(tmp_path / "browser") as browser:
+                drawn = draw(server, browser, tmp_path / "board.html", begun_s)
+                browser.picture(ROOT / "build" / "pictures" / "board.png")
+                assert browser.complaints() == []
+                assert browser.overflow() == 0
+                shown, sections = (
+                    browser.value(f"document.querySelectorAll('{one}').length") for one in ("polyline", "section")
+                )
+            assert sections == len(json.loads(BOARD.read_text("utf-8"))["panels"])
+            assert shown == sum(len(one.series) for one in drawn if one.kind == "timeseries")
+            empty = {one.title for one in drawn if one.kind != "row" and not one.series}
+            assert empty <= {"Disk is full in", "Alerts", "Lost, by image", "Rows", "Lag", "Last batch"}
+
+
+def draw(server: Server, browser: Browser, file: Path, begin_s: float) -> list[board.Panel]:
+    """Show the board from then to now, all of it in one window."""
+    end_s = time.time()
+    times = {"start": str(begin_s), "end": str(end_s), "step": "1"}
+    drawn = board.panels(
+        json.loads(BOARD.read_text("utf-8")),
+        lambda query: server.ask("query_range", query=sent(query), **times)["result"],
+    )
+    file.write_text(board.page(drawn, begin_s, end_s), "utf-8")
+    browser.open(file.as_uri(), board.WIDTH_PX)
+    height = browser.value("document.documentElement.scrollHeight")
+    size = {"width": board.WIDTH_PX, "height": height}
+    browser.call("Emulation.setDeviceMetricsOverride", **size, deviceScaleFactor=1, mobile=False)
+    return drawn
+
+
+def write(path: Path, seconds: int) -> None:
+    """The picture of the documentation: three streams, of which one has a slow reader, and a replay."""
+    with tempfile.TemporaryDirectory() as home, ExitStack() as opened:
+        servers = opened.enter_context(Servers())
+        listen = f"127.0.0.1:{free_port()}"
+        where = ("--dir", servers.aeron_dir, "--archive-dir", servers.archive_dir)
+        opened.enter_context(
+            Process("exporter", [sys.executable, "-m", "aeron_spark", "metrics", "--listen", listen, *where])
+        )
+        server = opened.enter_context(scraping(listen, free_port(), Path(home)))
+        client = opened.enter_context(Client(servers.aeron_dir, name="prices"))
+        streams = []
+        for stream in (1001, 1002, 1003):
+            channel = f"aeron:udp?endpoint=127.0.0.1:{free_port()}|term-length=1m"
+            servers.archive.start_recording(channel, stream, source=SourceLocation.REMOTE)
+            subscription = opened.enter_context(client.add_subscription(channel, stream))
+            publication = opened.enter_context(client.add_publication(channel, stream))
+            publication.wait_connected(10)
+            streams.append((publication, subscription))
+        begun = time.monotonic()
+        replayed = False
+        pace = threading.Event()
+        while (now := time.monotonic() - begun) < seconds:
+            for index, (publication, subscription) in enumerate(streams):
+                count = round(15 * (index + 1) * (1.5 + math.sin(now / (4 + 3 * index))))
+                publication.offer_batch([bytes(200)] * count, timeout=10)
+                if index < 2 or round(20 * now) % 4 == 0:
+                    while subscription.poll_batch().num_rows:
+                        pass
+            if now > seconds / 2 and not replayed:
+                replayed = True
+                channel = "aeron:ipc?alias=again"
+                replay = opened.enter_context(client.add_subscription(channel, 2001))
+                servers.archive.start_replay(0, channel, 2001, position=0)
+            if replayed:
+                replay.poll_batch()
+            pace.wait(0.05)
+        with Browser(Path(home) / "browser") as browser:
+            draw(server, browser, Path(home) / "board.html", time.time() - seconds)
+            browser.picture(path)
 
 
 def _evaluated(server: Server) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = server.ask("rules")["groups"][0]["rules"]
     return found
+
+
+if __name__ == "__main__":
+    write(ROOT / "docs" / "pictures" / "board.png", 90)
