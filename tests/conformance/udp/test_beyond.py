@@ -446,7 +446,7 @@ def test_cubic_grows_by_the_clock(driver: Driver, p: raw.Socket, subscribe: Subs
         heard.append((status.window // raw.MTU, datagram.at))
     assert heard[0][0] in (10, 19, 20, 21)
     for (before, at), (after, later) in pairwise(heard):
-        # Where nothing is told for longer than 200 ms the machine stood still, but not its clock.
+        # Where no status message comes for longer than 200 ms the machine stood still, but not its clock.
         assert after - before in (0, 1, 2, 9, 10, 11) or later - at > 0.3, heard
     assert heard[-1][1] - sent >= 0.85
 
