@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from aeron_spark import Folder
+from aeron_spark import DoubtWarning, Folder
 from tests.conformance.archive.archive import Archive
 from tests.conformance.archive.control import Session
 from tests.kit.payload import payload
@@ -34,7 +35,9 @@ class Model:
 def read(archive_dir: Path, models: Mapping[int, Model]) -> dict[int, tuple[int, int]]:
     """Every recording that is there, as [start, stop); every message is the model's, and none is missing."""
     found = {}
-    with Folder(archive_dir) as folder:
+    with warnings.catch_warnings(), Folder(archive_dir) as folder:
+        # Killed between the catalog's entry and its files, an archive leaves files behind the new stop, and readers say so.
+        warnings.filterwarnings("ignore", ".*go on behind its stopPosition", DoubtWarning)
         for recording in folder.recordings():
             model, begins, stop = (
                 models[recording.recording_id],
