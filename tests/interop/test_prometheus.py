@@ -228,9 +228,14 @@ def test_prometheus_scrapes_a_run(subject: Subject, aeron_dir: Path, archive_dir
 
 
 def draw(server: Server, browser: Browser, file: Path, begin_s: float) -> list[board.Panel]:
-    """Show the board from then to now, all of it in one window."""
+    """Show the board from then to now, all of it in one window.
+
+    Prometheus answers for whole steps after the start, so the start is set that the last one is now: what came in the last
+    second belongs to the picture.
+    """
     end_s = time.time()
-    times = {"start": str(begin_s), "end": str(end_s), "step": "1"}
+    begin_s = end_s - math.ceil(end_s - begin_s)
+    times = {"start": f"{begin_s:.3f}", "end": f"{end_s:.3f}", "step": "1"}
     drawn = board.panels(
         json.loads(BOARD.read_text("utf-8")),
         lambda query: server.ask("query_range", query=sent(query), **times)["result"],
