@@ -173,7 +173,10 @@ class Archive(Handle):
         return ExclusivePublication(self.client, out[0])
 
     def keepalive(self) -> None:
-        """Keep the session alive while no other request is made."""
+        """Keep the session alive while no other request is made.
+
+        The archive ends a session whose client neither asks, nor polls, nor calls this for some minutes (8 by default).
+        """
         self._request(lib.as_archive_client_keepalive)
 
     def start_recording(

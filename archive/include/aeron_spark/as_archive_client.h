@@ -138,7 +138,8 @@ int64_t as_archive_client_archive_id(const as_archive_client *client); /* -1 if 
 /* Handles pending signals and errors without a request. *handled is the number of messages. Fails if the control session is gone,
  * or if the archive sent an error for a request that timed out earlier and on_error is NULL. */
 as_result as_archive_client_poll(as_archive_client *client, int32_t *handled) AS_MUST_USE;
-/* Keeps the session alive while no other request is made. */
+/* Keeps the session alive while no other request is made. The archive ends a session whose client neither makes a request, nor polls,
+ * nor calls this for some minutes: its pings, one a second by default, fill the response channel. Processes what a poll would. */
 as_result as_archive_client_keepalive(as_archive_client *client) AS_MUST_USE;
 
 /* Error responses of the archive give AS_E_PEER. as_error_code() is the archive's code (as_archive_error), as_error_text() its

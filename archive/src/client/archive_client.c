@@ -219,7 +219,7 @@ as_result as_archive_client_keepalive(as_archive_client *client)
     asi_client_session *session = &client->session;
     asi_codec_request request;
     asi_codec_request_init(&request, ASI_CODEC_KEEP_ALIVE);
-    as_result result = asi_archive_client_check(client);
+    as_result result = check_and_poll(client);
     if (AS_OK == result)
     {
         result = asi_client_session_check_connected(session);

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #define FRAGMENT_LIMIT 10
+/* Times FRAGMENT_LIMIT: the pings of 64 bytes that fill a term of 64 KiB. */
+#define MAX_ROUNDS_OF_PINGS 100
 
 static bool is_of_session(const asi_client_session *session, const asi_codec_event *event)
 {
@@ -256,8 +258,15 @@ as_result asi_client_session_poll(asi_client_session *session)
             return result;
         }
     }
-    const int64_t fragments = as_subscription_controlled_poll(
-        session->responses, as_controlled_assembler_on_fragment, session->assembler, FRAGMENT_LIMIT);
+    int64_t fragments = FRAGMENT_LIMIT;
+    /* An archive sends a ping each second. A caller that polls less often than these fill a poll would fall behind by more and
+     * more of them, until the archive ends the session because it can't send. */
+    for (int round = 0; AS_OK == session->failure && FRAGMENT_LIMIT == fragments && 0 == session->handled &&
+        round < MAX_ROUNDS_OF_PINGS; round++)
+    {
+        fragments = as_subscription_controlled_poll(
+            session->responses, as_controlled_assembler_on_fragment, session->assembler, FRAGMENT_LIMIT);
+    }
     return AS_OK == session->failure && fragments < 0 ? (as_result)fragments : session->failure;
 }
 
@@ -305,7 +314,8 @@ as_result asi_client_session_check_connected(asi_client_session *session)
         as_subscription_get_constants(session->responses, &constants);
         session->is_lost = true;
         return asi_fail(AS_E_CLOSED, 0, "response channel from archive is not connected, channel=%s, streamId=%d, "
-            "imageCount=%d: the archive ended the session or is gone", constants.channel, constants.stream_id,
+            "imageCount=%d: the archive is gone or has ended the session, as it does when a client polls and asks nothing for some "
+            "minutes; open a new archive client", constants.channel, constants.stream_id,
             as_subscription_image_count(session->responses));
     }
     return AS_OK;

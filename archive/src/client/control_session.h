@@ -104,8 +104,8 @@ as_result asi_client_session_offer_on(
 /* As asi_client_session_offer_on; polls and retries under back pressure until `deadline_ns`. */
 as_result asi_client_session_send(asi_client_session *session, as_publication *publication, asi_codec_request *request,
     int64_t deadline_ns) AS_MUST_USE;
-/* Polls once: processes signals, descriptors, errors that no call awaits, and at most one answer, so that what follows an answer
- * finds its effects. Sets `handled`. AS_E_DATA: a message can't be decoded. */
+/* Polls once, behind the pings that have come: processes signals, descriptors, errors that no call awaits, and at most one answer,
+ * so that what follows an answer finds its effects. Sets `handled`. AS_E_DATA: a message can't be decoded. */
 as_result asi_client_session_poll(asi_client_session *session) AS_MUST_USE;
 /* Runs the Aeron client's conductor if it has no thread and no handler is running; returns its work count. */
 int asi_client_session_invoke(asi_client_session *session);

@@ -88,12 +88,17 @@ static inline void send_signal(int64_t position)
     send_event(&event, 0);
 }
 
-static inline void send_noise(int64_t correlation_id)
+static inline void send_ping(void)
 {
     asi_codec_event event;
     asi_codec_event_init(&event, ASI_CODEC_PING);
     event.control_session_id = SESSION_ID;
     send_event(&event, 0);
+}
+
+static inline void send_noise(int64_t correlation_id)
+{
+    send_ping();
     send_response(SESSION_ID, correlation_id - 1000, ASI_CODEC_OK, 1, NULL);          /* a late copy */
     send_response(SESSION_ID + 1, correlation_id, ASI_CODEC_OK, 2, NULL);             /* another session */
     send_response(SESSION_ID, 99, ASI_CODEC_ERROR, ASI_CODEC_E_STORAGE_SPACE, "disk full later");

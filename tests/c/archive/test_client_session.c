@@ -181,6 +181,41 @@ static void errors_carry_code_and_text(void)
     close_both();
 }
 
+static void send_pings(int count)
+{
+    for (int i = 0; i < count; i++)
+    {
+        send_ping();
+    }
+    run_all(NULL);
+}
+
+/* Of a client that polls, or is kept alive, once in many seconds: the signal is not behind the pings of minutes, and the response
+ * channel has room for twice as many as fit. */
+static void pings_between_two_polls_do_not_add_up(void)
+{
+    open_both();
+    int32_t handled = 0;
+    send_pings(100);
+    send_signal(64);
+    run_all(NULL);
+    CHECK_I64(as_archive_client_poll(client, &handled), AS_OK);
+    CHECK_I64(handled, 1);
+    CHECK_I64(last_signal.position, 64);
+    for (int i = 0; i < 4; i++)
+    {
+        send_pings(256);
+        CHECK_I64(as_archive_client_keepalive(client), AS_OK);
+    }
+    for (int i = 0; i < 4; i++)
+    {
+        send_pings(256);
+        CHECK_I64(as_archive_client_poll(client, &handled), AS_OK);
+        CHECK_I64(handled, 0);
+    }
+    close_both();
+}
+
 static void a_late_answer_is_dropped(void)
 {
     open_fake();
@@ -299,6 +334,7 @@ int main(void)
     RUN(replays_are_bounded_or_not);
     RUN(listings_end_by_count_or_by_unknown);
     RUN(errors_carry_code_and_text);
+    RUN(pings_between_two_polls_do_not_add_up);
     RUN(a_late_answer_is_dropped);
     RUN(unreadable_messages_fail_the_call_only);
     RUN(a_lost_session_is_noticed);
