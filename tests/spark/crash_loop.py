@@ -24,7 +24,8 @@ import sys
 import tempfile
 import threading
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,6 +66,36 @@ class Publisher(threading.Thread):
     def end(self) -> None:
         self._ending.set()
         self.join()
+
+
+@dataclass
+class Stream:
+    """What the queries read, while it is published and recorded."""
+
+    publisher: Publisher
+    end: Callable[[], None]
+    """Publishes no more, and ends the recording."""
+    keep: Callable[[], None]
+    """To be called each minute: the archive ends a session whose answers nobody reads."""
+
+
+@contextmanager
+def published(folder: Path, rate: int, make: Callable[[int], bytes] = message) -> Iterator[Stream]:
+    """A driver, an archive and a publisher, which is being recorded in the folder."""
+    from tests.kit import dirs
+    from tests.spark import recorded
+
+    settings = {"aeron.archive.segment.file.length": "16m", "aeron.ipc.term.buffer.length": "4m"}
+    with dirs.fresh("aeron") as aeron_dir, recorded.archive(aeron_dir, folder, settings) as archive:
+        publication = archive.record(STREAM_ID, "aeron:ipc")
+        publisher = Publisher(publication, rate, make)
+        publisher.start()
+
+        def end() -> None:
+            publisher.end()
+            archive.stop(publication, STREAM_ID, "aeron:ipc")
+
+        yield Stream(publisher, end, archive.control.keepalive)
 
 
 def run_query(folder: str, checkpoint: str, journal: str, available_now: bool) -> None:
@@ -213,31 +244,25 @@ def audit(loop: Loop, publisher: Publisher) -> list[str]:
 
 def crash_loop(kills: int, rate: int, seed: int) -> int:
     """The parent; returns the exit code."""
-    from tests.kit import dirs
-    from tests.spark import recorded
-
     print(f"seed {seed}", flush=True)
     rng = random.Random(seed)
     work = Path(tempfile.mkdtemp(prefix="aeron-spark-crash-"))
     try:
         loop = Loop(work / "archive", work / "checkpoint", work / "journal")
-        settings = {"aeron.archive.segment.file.length": "16m", "aeron.ipc.term.buffer.length": "4m"}
-        with dirs.fresh("aeron") as aeron_dir, recorded.archive(aeron_dir, loop.folder, settings) as archive:
-            publication = archive.record(STREAM_ID, "aeron:ipc")
-            publisher = Publisher(publication, rate)
-            publisher.start()
+        with published(loop.folder, rate) as stream:
+            publisher = stream.publisher
             wanted_between = -(-kills // 2)
             between = 0
             for kill in range(kills):
                 was_between = loop.kill_one(rng, between=between < wanted_between)
                 between += was_between
+                stream.keep()
                 print(
                     f"kill {kill + 1} of {kills}: batch {loop.newest('offsets')}, "
                     f"{'between the logs' if was_between else 'at a random instant'}, {publisher.published} published",
                     flush=True,
                 )
-            publisher.end()
-            archive.stop(publication, STREAM_ID, "aeron:ipc")
+            stream.end()
             if loop.start(available_now=True).wait(300) != 0:
                 print("the last run of the query failed")
                 return 1

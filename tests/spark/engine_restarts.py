@@ -31,7 +31,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tests.kit.wait import wait_until
-from tests.spark.crash_loop import STREAM_ID, Loop, Publisher
+from tests.spark.crash_loop import Loop, Publisher, published
 
 ENGINES = ("jvm", "python")
 MOMENTS = ("planned", "committed", "written", "starting")
@@ -117,9 +117,6 @@ def audit(work: Path, publisher: Publisher, continued: dict[str, int]) -> list[s
 
 def engine_restarts(restarts: int, seed: int) -> int:
     """The parent; returns the exit code."""
-    from tests.kit import dirs
-    from tests.spark import recorded
-
     print(f"seed {seed}", flush=True)
     rng = random.Random(seed)
     work = Path(tempfile.mkdtemp(prefix="aeron-spark-restarts-"))
@@ -127,18 +124,15 @@ def engine_restarts(restarts: int, seed: int) -> int:
         loop = Restarts(work)
         continued = dict.fromkeys(ENGINES, 0)
         begun_by = ""
-        settings = {"aeron.archive.segment.file.length": "16m", "aeron.ipc.term.buffer.length": "4m"}
-        with dirs.fresh("aeron") as aeron_dir, recorded.archive(aeron_dir, loop.folder, settings) as archive:
-            publication = archive.record(STREAM_ID, "aeron:ipc")
-            publisher = Publisher(publication, RATE)
-            publisher.start()
+        with published(loop.folder, RATE) as stream:
+            publisher = stream.publisher
             engines = rng.sample(ENGINES, len(ENGINES))
             turns = itertools.islice(zip(itertools.cycle(engines), _moments(rng), strict=False), restarts)
             for turn, (engine, moment) in enumerate(turns, 1):
                 pending = loop.newest("offsets") if loop.in_between() else -1
                 planned = loop.newest("offsets")
                 loop.kill_one(engine, moment, rng)
-                archive.control.poll()  # a session that nobody reads for half an hour ends
+                stream.keep()
                 continued[engine] += begun_by not in ("", engine) and 0 <= pending <= loop.newest("commits")
                 begun_by = engine if loop.newest("offsets") > planned else begun_by
                 print(
@@ -146,8 +140,7 @@ def engine_restarts(restarts: int, seed: int) -> int:
                     f"planned, {loop.newest('commits')} committed, {publisher.published} published",
                     flush=True,
                 )
-            publisher.end()
-            archive.stop(publication, STREAM_ID, "aeron:ipc")
+            stream.end()
             if loop.start_with(engines[restarts % len(engines)], is_last=True).wait(600) != 0:
                 print(f"the last run of the query failed, saying {loop.last_words()}")
                 return 1

@@ -36,7 +36,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.kit.wait import wait_until
-from tests.spark.crash_loop import ROOT, STREAM_ID, Loop, Publisher
+from tests.spark.crash_loop import ROOT, Loop, Publisher, published
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -165,33 +165,26 @@ def audit(work: Path, publisher: Publisher) -> list[str]:
 
 def lake_kills(kills: int, seed: int) -> int:
     """The parent; returns the exit code."""
-    from tests.kit import dirs
-    from tests.spark import recorded
-
     print(f"seed {seed}", flush=True)
     rng = random.Random(seed)
     work = Path(tempfile.mkdtemp(prefix="aeron-spark-lake-"))
     try:
         loop = Kills(work)
         at: collections.Counter[str] = collections.Counter()
-        settings = {"aeron.archive.segment.file.length": "16m", "aeron.ipc.term.buffer.length": "4m"}
-        with dirs.fresh("aeron") as aeron_dir, recorded.archive(aeron_dir, loop.folder, settings) as archive:
-            publication = archive.record(STREAM_ID, "aeron:ipc")
-            publisher = Publisher(publication, RATE, quote)
-            publisher.start()
+        with published(loop.folder, RATE, quote) as stream:
+            publisher = stream.publisher
             for kill in range(kills):
                 # The first ones are the three that leave the most behind.
                 moment = MOMENTS[kill] if kill < len(MOMENTS) else rng.choice(MOMENTS)
                 loop.kill_at(moment, rng)
-                archive.control.poll()  # a session that nobody reads for half an hour ends
+                stream.keep()
                 at[moment] += 1
                 print(
                     f"kill {kill + 1} of {kills}: {moment}; batch {loop.newest('offsets')} planned, {loop.landed()} landed, "
                     f"{loop.newest('commits')} committed, {publisher.published} published",
                     flush=True,
                 )
-            publisher.end()
-            archive.stop(publication, STREAM_ID, "aeron:ipc")
+            stream.end()
             if loop.run_landing(is_last=True).wait(600) != 0:
                 print(f"the last run of the query failed, saying {loop.last_words()}")
                 return 1
