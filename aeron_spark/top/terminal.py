@@ -121,15 +121,14 @@ class Terminal:
         width, height = os.get_terminal_size(self._out)
         return (width or 80, height or 24)
 
-    def draw(self, lines: Sequence[Text]) -> None:
-        """Show a frame."""
+    def draw(self, lines: Sequence[Text], size: tuple[int, int]) -> None:
+        """Show a frame that was made for a screen of that many columns and lines."""
         texts = [self._rendered(line) for line in lines]
         if self.is_dumb:
             if texts != self._shown:
                 self._write("\n".join(text.rstrip() for text in texts if text.strip()) + "\n\n")
             self._shown = texts
             return
-        size = self.size()
         if size != self._size:
             self._write("\x1b[2J")
             self._shown, self._size = [], size
@@ -215,7 +214,8 @@ def run(
     with terminal.opened():
         facts, next_s = read(), clock_s() + interval_s
         while True:
-            terminal.draw(screen.lines(facts, *terminal.size()))
+            size = terminal.size()
+            terminal.draw(screen.lines(facts, *size), size)
             key = terminal.key(max(0.0, next_s - clock_s()))
             if key is not None and not screen.press(key, facts):
                 return

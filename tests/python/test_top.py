@@ -6,6 +6,7 @@ that are expected, written by `python -m tests.kit.live_scene write`. One test r
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -262,20 +263,23 @@ def test_wrong_use(
 class Played:
     """A terminal that gives keys at times of a clock of its own."""
 
-    def __init__(self, keys: Sequence[tuple[float, str]]) -> None:
+    def __init__(self, keys: Sequence[tuple[float, str]], sizes: Sequence[tuple[int, int]] = ((80, 24),)) -> None:
         self.now_s = 0.0
         self._keys = list(keys)
+        self._sizes = itertools.cycle(sizes)
         self.frames: list[list[str]] = []
+        self.made_for: list[tuple[int, int]] = []
 
     @contextmanager
     def opened(self) -> Iterator[None]:
         yield
 
     def size(self) -> tuple[int, int]:
-        return 80, 24
+        return next(self._sizes)
 
-    def draw(self, lines: Sequence[Text]) -> None:
+    def draw(self, lines: Sequence[Text], size: tuple[int, int]) -> None:
         self.frames.append([line.plain for line in lines])
+        self.made_for.append(size)
 
     def key(self, timeout_s: float) -> str | None:
         at_s, key = self._keys[0]
@@ -298,6 +302,14 @@ def test_it_reads_each_interval_and_not_for_each_key() -> None:
     run(read, 1.0, terminal, lambda: terminal.now_s)  # type: ignore[arg-type]
     assert read_at == [0, 1, 2, 10]
     assert sum("PAUSED" in frame[0] for frame in terminal.frames) >= 7
+
+
+def test_a_frame_is_of_the_size_that_it_was_made_for() -> None:
+    """The window may change while a frame is made: the next one, of another size, then begins with an empty screen."""
+    terminal = Played([(0.1, "j"), (0.2, "j"), (0.3, "q")], sizes=[(300, 60), (100, 18)])
+    run(live_scene.moment, 1.0, terminal, lambda: terminal.now_s)  # type: ignore[arg-type]
+    assert terminal.made_for == [(300, 60), (100, 18), (300, 60)]
+    assert [len(frame) for frame in terminal.frames] == [lines for _, lines in terminal.made_for]
 
 
 def test_the_cursor_stays_with_its_row() -> None:
