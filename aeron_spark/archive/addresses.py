@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from pyarrow import fs
@@ -43,8 +43,14 @@ def open_source(address: str, *, aeron_dir: str | os.PathLike[str] | None = None
     """
     if address.startswith("aeron:"):
         answers = answers_channel(address)
-        with Archive(aeron_dir=aeron_dir, control_channel=address, response_channel=answers) as archive:
-            yield RemoteArchive(archive, answers)
+        with ExitStack() as sessions:
+
+            def session() -> Archive:
+                return sessions.enter_context(
+                    Archive(aeron_dir=aeron_dir, control_channel=address, response_channel=answers)
+                )
+
+            yield RemoteArchive(session(), answers, reopened=session)
     elif store_scheme(address) is not None:
         with open_store(address, {}) as store:
             yield store

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -25,6 +26,8 @@ from aeron_spark.errors import AeronError, ClosedError, PeerError, UsageError, W
 from aeron_spark.types import Position
 
 __all__ = ["RemoteArchive", "answers_channel", "own_address"]
+
+T = TypeVar("T")
 
 _POLL_SECONDS = 0.1
 _BOUNDARIES = ("position", "next_position")
@@ -62,13 +65,22 @@ class RemoteArchive(TermCuts):
     `replay_channel` is where the archive replays to: UDP with an endpoint of this machine, port 0, or IPC for an
     archive on this machine's driver. `stall_timeout` (seconds) bounds how long a replay may deliver no data. `close`
     leaves the archive's session open. Rows carry the recording's session id, because a replay has its own.
+    `reopened` gives another session where the one before has ended: a view that asks nothing for some minutes loses it.
     Thread rule: the session serialises calls; readers of several ranges may be open at a time.
     """
 
     has_segment_files = False
 
-    def __init__(self, archive: Archive, replay_channel: str, *, stall_timeout: float = 30.0) -> None:
+    def __init__(
+        self,
+        archive: Archive,
+        replay_channel: str,
+        *,
+        stall_timeout: float = 30.0,
+        reopened: Callable[[], Archive] | None = None,
+    ) -> None:
         self._archive = archive
+        self._reopened = reopened
         self._replay_channel = replay_channel
         self._stall_timeout = stall_timeout
         #: Replaces a folder's path in texts.
@@ -84,7 +96,8 @@ class RemoteArchive(TermCuts):
     def recordings(self) -> list[Recording]:
         """Every recording, by id."""
         if not self._is_listed:
-            self._known = {recording.recording_id: recording for recording in self._archive.recordings()}
+            found = self._asked(lambda archive: archive.recordings())
+            self._known = {recording.recording_id: recording for recording in found}
             self._is_listed = True
         return list(self._known.values())
 
@@ -92,7 +105,7 @@ class RemoteArchive(TermCuts):
         """One recording; UsageError for an unknown id. Requests that recording only."""
         known = self._known.get(recording_id)
         if known is None:
-            known = self._archive.recording(recording_id)
+            known = self._asked(lambda archive: archive.recording(recording_id))
             if known is None:
                 raise UsageError(
                     f"the archive has no recording {recording_id}: see which with 'aeron-spark archive list'"
@@ -107,7 +120,7 @@ class RemoteArchive(TermCuts):
             return Extent(
                 start_position=recording.start_position, limit_position=recording.stop_position, is_active=False
             )
-        position = self._archive.max_recorded_position(recording_id)
+        position = self._asked(lambda archive: archive.max_recorded_position(recording_id))
         return Extent(start_position=recording.start_position, limit_position=position, is_active=True)
 
     def read(
@@ -221,14 +234,27 @@ class RemoteArchive(TermCuts):
                 raise  # the archive had another reason
             return boundary, self._replay(recording, boundary, stop) if boundary < stop else None
 
+    def _asked(self, request: Callable[[Archive], T]) -> T:
+        """The answer, in another session if this one has ended: an archive that was started again knows none of before."""
+        try:
+            return request(self._archive)
+        except (ClosedError, WaitTimeoutError):
+            if self._reopened is None:
+                raise
+        self._archive = self._reopened()
+        return request(self._archive)
+
     def _replay(self, recording: Recording, start: int, stop: int) -> Replay:
+        return self._asked(lambda archive: self._replay_of(archive, recording, start, stop))
+
+    def _replay_of(self, archive: Archive, recording: Recording, start: int, stop: int) -> Replay:
         """Add a subscription and start a replay to its endpoint: the archive needs a resolved port."""
-        subscription = self._archive.client.add_subscription(self._replay_channel, recording.stream_id)
+        subscription = archive.client.add_subscription(self._replay_channel, recording.stream_id)
         try:
             channel = ChannelUri.parse(self._replay_channel)
             if channel.media == "udp":
                 channel = channel.with_params(endpoint=subscription.resolved_endpoint)
-            session = self._archive.start_replay(
+            session = archive.start_replay(
                 recording.recording_id, channel, recording.stream_id, position=start, length=stop - start
             )
         except BaseException:

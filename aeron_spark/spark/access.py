@@ -168,18 +168,25 @@ _logged: dict[str, str] = {}
 def _open_replay(options: AccessOptions) -> RemoteArchive:
     assert options.control_channel is not None  # noqa: S101 - parse() has seen to that
     response_channel = answers_channel(options.control_channel)
-    replay_channel = options.replay_channel or response_channel
+
+    def session() -> Archive:
+        return _session(options, response_channel)
+
+    return RemoteArchive(session(), options.replay_channel or response_channel, reopened=session)
+
+
+def _session(options: AccessOptions, response_channel: str) -> Archive:
+    """This process's session with the archive; another one if the archive died or has ended it."""
     key = os.getpid(), options, response_channel
     archive = _archives.get(key)
     if archive is not None:
         try:
             archive.recording(0)
-            return RemoteArchive(archive, replay_channel)
         except AeronError:
-            # The archive died or the session timed out: connect again.
             _archives.pop(key).close()
-    archive = _archives[key] = _connect(options, response_channel)
-    return RemoteArchive(archive, replay_channel)
+    if key not in _archives:
+        _archives[key] = _connect(options, response_channel)
+    return _archives[key]
 
 
 def _connect(options: AccessOptions, response_channel: str) -> Archive:

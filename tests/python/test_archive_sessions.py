@@ -14,10 +14,14 @@ import pytest
 
 from aeron_spark import Archive, ArchivingMediaDriver, PeerError, UsageError
 from aeron_spark.archive import UserPassword
+from aeron_spark.archive.addresses import open_source
 from aeron_spark.archive.credentials import Supplier
+from aeron_spark.counters import Counters
 from tests.kit.ports import free_port
+from tests.kit.wait import wait_until
 from tests.python.conftest import SETTINGS
 
+CONTROL_SESSIONS = 102  # a counter's type
 PASSWORD = "correct horse"  # noqa: S105 - of the test's own user
 
 
@@ -48,6 +52,37 @@ def test_sessions_over_udp(aeron_dir: Path, archive_dir: Path, response: str) ->
         assert archive.archive_id == local.archive_id
         assert archive.control_session_id != local.control_session_id
         archive.keepalive()
+
+
+def test_a_view_of_an_archive_outlives_its_session(aeron_dir: Path, archive_dir: Path) -> None:
+    """The archive ends a session that asks nothing for minutes; here its pings come a thousand times as often."""
+    control = f"aeron:udp?endpoint=127.0.0.1:{free_port()}"
+    settings = {
+        **SETTINGS,
+        "aeron.archive.control.channel.enabled": "true",
+        "aeron.archive.control.channel": control,
+        "aeron.archive.session.liveness.check.interval": "1ms",
+        "aeron.archive.connect.timeout": "3s",
+    }
+    with ArchivingMediaDriver(archive_dir, aeron_dir, settings=settings), Counters(aeron_dir) as counters:
+        with (
+            Archive(aeron_dir=aeron_dir) as archive,
+            archive.add_recorded_publication("aeron:ipc?term-length=64k", 1001) as publication,
+        ):
+            recording_id = archive.wait_recording("", 1001, publication.session_id)
+            archive.wait_position(recording_id, publication.offer_batch([b"%d" % number for number in range(100)]))
+
+        def sessions_are_gone() -> bool:
+            return not any(row.value for row in counters.rows() if row.type_id == CONTROL_SESSIONS)
+
+        with open_source(control, aeron_dir=aeron_dir) as source:
+            expected = source.recordings()
+            wait_until(sessions_are_gone, 60, "the session to end")
+            source.refresh()
+            assert source.recordings() == expected
+            wait_until(sessions_are_gone, 60, "the session to end")
+            rows = source.read(recording_id).read_all()["value"].to_pylist()
+    assert rows == [b"%d" % number for number in range(100)]
 
 
 def users(path: Path) -> Path:

@@ -9,9 +9,10 @@ import pyarrow as pa
 import pytest
 
 from aeron_spark import Archive, SourceLocation
-from aeron_spark.errors import AeronError
+from aeron_spark.errors import AeronError, ClosedError
 from aeron_spark.spark import access
 from aeron_spark.spark.planning.options import ReadOptions
+from aeron_spark.spark.planning.planner import planner_of
 from aeron_spark.spark.reading.batch import AeronBatchReader
 from aeron_spark.spark.reading.rows import read_schema
 from tests.kit import dirs, native
@@ -34,6 +35,30 @@ def record(far: FarArchive) -> None:
             bodies = pa.array([b"%04d" % number + bytes(996) for number in range(MESSAGES)], pa.binary())
             publication.offer_batch(bodies, timeout=20)
             archive.wait_position(recording_id, publication.position, timeout=20)
+
+
+def test_a_query_that_waited_for_long_goes_on(aeron_dir: Path, archive_dir: Path) -> None:
+    """Its session has ended meanwhile, here with the archive: the next trigger takes another one."""
+    far = FarArchive(aeron_dir, archive_dir)
+    with dirs.fresh("query") as here:
+        driver = native.driver(here)
+        record(far)
+        given = {"access": "replay", "controlChannel": far.control, "aeronDir": str(here)}
+        planner = planner_of(ReadOptions.parse(given, streaming=True))
+        seen = planner.newest()
+        far.kill()
+        far.start_again()
+        (old,) = access._archives.values()
+        planner.pace.due_at = 0.0
+        assert planner.newest() == seen
+        with pytest.raises(ClosedError):
+            old.recordings()
+        (new,) = access._archives.values()
+        assert new is not old
+        planner.source.close()
+        access._archives.popitem()[1].close()
+        far.stop()
+        driver.stop()
 
 
 def test_a_task_fails_in_time_and_its_retry_gives_the_same_rows(

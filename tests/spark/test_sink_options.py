@@ -34,6 +34,7 @@ from tests.spark import recorded
 
 WRITE = UUID("00112233-4455-6677-8899-aabbccddeeff")
 STREAM_ID = 1001
+CONTROL_SESSIONS = 102  # a counter's type
 
 
 def close_pool(aeron_dir: Path) -> None:
@@ -311,6 +312,30 @@ def test_a_recorded_udp_stream_needs_no_other_subscriber(aeron_dir: Path, archiv
         close_pool(aeron_dir)
     spies_do_not_count: dict[str, str] = {**given, "channel": f"{channel}|ssc=false"}
     assert WriteOptions.parse(spies_do_not_count).channel.endswith("|ssc=false")
+
+
+def test_a_task_may_write_for_longer_than_its_session_lasts(aeron_dir: Path, archive_dir: Path) -> None:
+    """The archive ends a session that asks nothing for minutes; here its pings come a thousand times as often."""
+    often = {"aeron.archive.session.liveness.check.interval": "1ms", "aeron.archive.connect.timeout": "3s"}
+    batch = pa.record_batch({"value": pa.array(["a", "b"])})
+    with recorded.archive(aeron_dir, archive_dir, often), Counters(aeron_dir) as counters:
+
+        def sessions() -> int:
+            return sum(row.value for row in counters.rows() if row.type_id == CONTROL_SESSIONS)
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            yield batch
+            wait_until(lambda: sessions() == 0, 60, "all sessions to end")
+            yield batch
+
+        given = {"channel": recorded.CHANNEL, "streamId": str(STREAM_ID), "recordTo": str(archive_dir)}
+        options = WriteOptions.parse({**given, "publishTimeout": "20s"}, batch.schema.names)
+        done = publish_batches(batches(), options, "test", WRITE)
+        assert [part.messages for part in done.ranges] == [4]
+        close_pool(aeron_dir)
+        with Folder(archive_dir) as folder:
+            rows = [row for found in folder.read(done.ranges[0].recording_id) for row in found["value"].to_pylist()]
+        assert rows == [b"a", b"b", b"a", b"b"]
 
 
 def test_columns_of_arrow_messages_are_free() -> None:

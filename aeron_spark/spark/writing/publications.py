@@ -23,6 +23,7 @@ from aeron_spark.counters import Counters
 from aeron_spark.errors import AeronError, ClosedError, PeerError, UsageError, WaitTimeoutError
 from aeron_spark.publication import ExclusivePublication
 from aeron_spark.spark.launch import ensure_archive, ensure_driver, live_archive
+from aeron_spark.spark.planning.selection import identity_of
 from aeron_spark.spark.writing.options import WriteOptions
 from aeron_spark.streams import StreamCounter, streams
 from aeron_spark.types import SourceLocation
@@ -68,6 +69,23 @@ class PooledPublication:
             )
         except AeronError:
             return False
+
+    def wait_recorded(self, position: int, options: WriteOptions, application: str) -> None:
+        """Block until the archive has recorded up to there; `publishTimeout` at most."""
+        assert self.archive is not None  # noqa: S101 - see above
+        assert self.recording is not None  # noqa: S101
+        recording_id, timeout = self.recording.recording_id, options.publish_timeout
+        try:
+            self.archive.wait_position(recording_id, position, timeout=timeout)
+        except ClosedError:
+            # The archive ends a session that asks nothing for some minutes, as that of a task that publishes for longer. The
+            # recording goes on.
+            self.archive.close()
+            self.archive, archive_id = open_archive(options, application)
+            found = self.archive.recording(recording_id)
+            if archive_id != self.archive_id or found is None or identity_of(found) != identity_of(self.recording):
+                raise
+            self.archive.wait_position(recording_id, position, timeout=timeout)
 
     def close(self) -> None:
         """End the publication, and with it the recording."""

@@ -120,7 +120,7 @@ class _Task:
                 continue
             archive_id = pooled.archive_id
             recording = pooled.recording
-            pooled.archive.wait_position(recording.recording_id, end, timeout=self._options.publish_timeout)
+            pooled.wait_recorded(end, self._options, self._application)
             ranges.append(
                 PublishedRange(
                     recording_id=recording.recording_id,
