@@ -263,8 +263,8 @@ restart-engines: build build/.jar ## one query restarted by Python's engine and 
 	$(BIN)/python -m tests.spark.engine_restarts $(if $(RESTARTS),--restarts $(RESTARTS)) $(if $(SEED),--seed $(SEED))
 
 .PHONY: soak-lake
-soak-lake: build build/.jar ## a query that lands in a table killed with -9 KILLS times (200), SEED=n; its view read ROUNDS times (50) under retention
-	$(BIN)/python -m tests.spark.lake_kills --kills $(or $(KILLS),200) $(if $(SEED),--seed $(SEED))
+soak-lake: build build/.jar ## a query that lands in a table, INTO=parquet, delta or iceberg, killed with -9 KILLS times (200), SEED=n; the view read ROUNDS times (50) under retention
+	$(BIN)/python -m tests.spark.lake_kills --into $(or $(INTO),parquet) --kills $(or $(KILLS),200) $(if $(SEED),--seed $(SEED))
 	$(BIN)/python -m tests.spark.lake_view --rounds $(or $(ROUNDS),50)
 
 mutants: build ## each breakage in tests/mutants must fail the test it names: all, or SAMPLE=n of them by SEED=n, or NAMES='a b'

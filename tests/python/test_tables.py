@@ -21,9 +21,10 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from pyarrow import dataset
+from pyarrow import dataset, fs
 
 from aeron_spark import Client, DataLossError, Folder, UsageError
+from aeron_spark.archive.objects import ObjectFolder
 from aeron_spark.archive.segments import read_files
 from aeron_spark.tables import Scan, scan, scans
 from aeron_spark.tables import duckdb as of_duckdb
@@ -333,6 +334,36 @@ def test_a_message_that_cannot_be_decoded_ends_the_rows_before_it(market: Market
     kept = with_choice("null")
     assert (kept.num_rows, kept["sbe_raw"][10].as_py()) == (21, b"nonsense")
     assert kept["sbe_error"].null_count == 20
+
+
+def test_a_schema_that_changes_within_a_recording(aeron_folder: RecordedFolder) -> None:
+    """Old and newer messages, alternating, are rows of both versions of the schema; those of another schema lose no other."""
+    symbol = '<field name="symbol" id="4" type="Symbol"/>'
+    lot = '<field name="lot" id="5" type="int64" sinceVersion="1" presence="optional"/>'
+    newer = SCHEMA.replace('version="0"', 'version="1"').replace(symbol, symbol + lot)
+
+    def newer_quote(number: int) -> bytes:
+        header = struct.pack("<HHHH", 29, 1, 7, 1)
+        return header + quote(number)[8:] + struct.pack("<q", number * 10)
+
+    def foreign(number: int) -> bytes:
+        return struct.pack("<HHHH", 21, 1, 8, 0) + quote(number)[8:]
+
+    makers = (quote, newer_quote)
+    written = aeron_folder.write([*(makers[number % 2](number) for number in range(100)), foreign(100), quote(101)])
+
+    def of_quotes(schema: str, **options: Any) -> Scan:
+        return scan(aeron_folder, written.recording_id, sbe=schema, message="Quote", sbe_options=options)
+
+    for schema in (SCHEMA, newer):
+        rows, failure = until_failure(of_quotes(schema, others="error"))
+        assert [row["number"] for row in rows] == list(range(100))
+        assert f"the message at position {written.positions[100]} cannot be decoded" in failure
+        kept = of_quotes(schema, others="error", on_error="null").to_table()
+        assert kept["number"].to_pylist() == [*range(100), None, 101]
+        assert kept["sbe_raw"][100].as_py() == foreign(100)
+    lots = of_quotes(newer, others="error", on_error="drop").to_table()["lot"].to_pylist()
+    assert lots == [*(number * 10 if number % 2 else None for number in range(100)), None]
 
 
 def test_groups_become_rows_with_the_messages_columns(aeron_folder: RecordedFolder) -> None:
@@ -669,6 +700,29 @@ def test_a_segment_that_is_missing_ends_the_rows_before_it(market: Market, tmp_p
         scan(tmp_path, market.recording, threads=threads).to_table()
     late = scan(tmp_path, market.recording, threads=threads, filter="position >= 2097152")
     assert late.count_rows() == sum(one >= 2097152 for one in market.whole["position"].to_pylist()[:COUNT])
+
+
+@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_store_that_gives_fewer_bytes_ends_the_rows_before_them(market: Market, tmp_path: Path, threads: int) -> None:
+    for file in market.path.iterdir():
+        if file.is_file():
+            (tmp_path / file.name).write_bytes(file.read_bytes())
+    store = ObjectFolder(fs.LocalFileSystem(), str(tmp_path))
+    whole = [
+        one
+        for one in market.whole["position"].to_pylist()[:COUNT]
+        if one < store.extent(market.recording).limit_position
+    ]
+    with (tmp_path / f"{market.recording}-1048576.rec").open("r+b") as file:
+        file.truncate(200_000)
+    rows, failure = until_failure(scan(store, market.recording, threads=threads))
+    assert f"{market.recording}-1048576.rec gave " in failure
+    before = [row["position"] for row in rows]
+    assert before == whole[: len(before)]
+    assert sum(one < 1048576 for one in whole) <= len(before) <= sum(one < 1048576 + 200_000 for one in whole)
+    late = scan(store, market.recording, threads=threads, filter="position >= 2097152")
+    assert late.to_table()["position"].to_pylist() == [one for one in whole if one >= 2097152]
 
 
 def test_a_folder_that_is_none_is_named(tmp_path: Path) -> None:

@@ -1,16 +1,16 @@
-"""Kills a query that lands SBE messages in a table of Parquet files, repeatedly with -9, and compares table and recording.
+"""Kills a query that lands SBE messages in a table of a lake, repeatedly with -9, and compares table and recording.
 
-    python -m tests.spark.lake_kills [--kills 200] [--seed n]
+    python -m tests.spark.lake_kills [--into parquet|delta|iceberg] [--kills 200] [--seed n]
 
 A driver, an archive and a publisher run throughout; each hundredth message is no SBE. The query lands micro-batches by
-`aeron_spark.spark.lake`, and compacts the table after every second. Each run is killed with its JVM at a moment that the seed
-chooses:
+`aeron_spark.spark.lake`, and compacts the table after every second; or by what the documentation shows for Delta and Iceberg
+(lake_tables.py). Each run is killed with its JVM at a moment that the seed chooses:
 
     starting     up to five seconds after its start
     planned      a batch stands in the offset log and not in the commit log
     writing      a batch is being written
-    landed       a batch has got its name, and is not in the commit log
-    compacting   folders are being put together
+    landed       a batch is in the table, and not in the commit log
+    compacting   folders are being put together (Parquet)
     committed    a batch has been committed, up to 0.3 s ago
 
 A last run lands what is left. Table and recording then have one digest, as have dead letters and what the recording has of
@@ -37,12 +37,12 @@ from typing import TYPE_CHECKING
 
 from tests.kit.wait import wait_until
 from tests.spark.crash_loop import ROOT, Loop, Publisher, published
+from tests.spark.lake_tables import KINDS, OF_ERRORS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 SCHEMA = ROOT / "examples" / "prices.xml"
-MOMENTS = ("writing", "landed", "compacting", "planned", "committed", "starting")
 RATE = 2000
 OPTIONS = {
     "payload": "sbe",
@@ -70,34 +70,26 @@ def digest(rows: DataFrame) -> list[object]:
     return list(found or ())
 
 
-def run_query(work: Path, *, is_last: bool) -> None:
+def run_query(work: Path, into: str, *, is_last: bool) -> None:
     """The child: lands until it is killed; the last one lands the rest and writes the digests."""
     from pyspark.sql import functions as F
 
-    from aeron_spark.spark.lake import Landing
     from tests.spark.session import JAR, build_session
 
     # A worker that starts slowly on a busy machine is no death.
     spark = build_session("lake-kills", spark__python__authenticate__socketTimeout="2m", **JAR)
-    table = Landing(work / "table")
-
-    def land(rows: DataFrame, batch_id: int) -> None:
-        table.land(rows, batch_id)
-        if batch_id % 2 == 0:
-            table.compact(spark)
-
+    os.chdir(work)
+    table = KINDS[into](work)
     options = {**OPTIONS, "path": str(work / "archive")}
     limits = {"startingPositions": "earliest", "maxBytesPerTrigger": "4m", "minPartitions": "2"}
-    writer = spark.readStream.format("aeron").options(**options, **limits).load().writeStream.foreachBatch(land)
-    writer = writer.option("checkpointLocation", str(work / "checkpoint"))
+    source = spark.readStream.format("aeron").options(**options, **limits).load()
+    writer = source.writeStream.foreachBatch(table.lander(spark)).option("checkpointLocation", str(work / "checkpoint"))
     query = writer.trigger(availableNow=True) if is_last else writer.trigger(processingTime="0 seconds")
     query.start().awaitTermination()
     recorded = spark.read.format("aeron").options(**options).load()
-    is_dead, dead = F.col("sbe_error").isNotNull(), table.dead_letters(spark)
-    assert dead is not None
-    rows = recorded.where(~is_dead).drop("sbe_error", "sbe_error_at", "sbe_raw")
+    is_dead, (landed, dead) = F.col("sbe_error").isNotNull(), table.read(spark)
     found = {
-        "rows": [digest(table.table(spark)), digest(rows)],
+        "rows": [digest(landed), digest(recorded.where(~is_dead).drop(*OF_ERRORS))],
         "dead letters": [digest(dead), digest(recorded.where(is_dead).select(*dead.columns))],
     }
     (work / "found").write_text(json.dumps(found), encoding="ascii")
@@ -106,33 +98,29 @@ def run_query(work: Path, *, is_last: bool) -> None:
 class Kills(Loop):
     """The query's runs, and what they leave in the table and the logs."""
 
-    def __init__(self, work: Path) -> None:
+    def __init__(self, work: Path, into: str) -> None:
         super().__init__(work / "archive", work / "checkpoint", work / "journal")
         self.work = work
-        self.table = work / "table"
+        self.into = into
+        self.table = KINDS[into](work)
 
     def run_landing(self, *, is_last: bool = False) -> subprocess.Popen[bytes]:
-        return self.run("tests.spark.lake_kills", str(self.work), "last" if is_last else "")
-
-    def unfinished(self, kind: str) -> set[str]:
-        return {path.name for path in self.table.glob(f"_{kind}-*")}
-
-    def landed(self) -> int:
-        """The newest batch of the table."""
-        return max((int(path.name.rpartition("-")[2]) for path in self.table.glob("batches-*")), default=-1)
+        return self.run("tests.spark.lake_kills", str(self.work), self.into, "last" if is_last else "")
 
     def kill_at(self, moment: str, rng: random.Random) -> None:
         """Runs the query and kills it and its JVM at the moment."""
         commits = self.newest("commits")
-        before = {kind: self.unfinished(kind) for kind in ("landing", "compacting")}
+        before = {
+            kind: self.table.unfinished(kind) for kind in {"writing", "compacting"}.intersection(self.table.moments)
+        }
         delay = rng.uniform(0, {"starting": 5.0, "committed": 0.3}.get(moment, 0))
         process = self.run_landing()
         # What a run before it has left is not of this one.
         states: dict[str, Callable[[], bool]] = {
             "planned": lambda: self.newest("offsets") > commits + 1 and self.in_between(),
-            "writing": lambda: bool(self.unfinished("landing") - before["landing"]),
-            "landed": lambda: self.landed() > max(commits, self.newest("commits")),
-            "compacting": lambda: bool(self.unfinished("compacting") - before["compacting"]),
+            "writing": lambda: bool(self.table.unfinished("writing") - before["writing"]),
+            "landed": lambda: self.table.landed() > max(commits, self.newest("commits")),
+            "compacting": lambda: bool(self.table.unfinished("compacting") - before["compacting"]),
         }
         try:
             if moment in states:
@@ -163,25 +151,26 @@ def audit(work: Path, publisher: Publisher) -> list[str]:
     return problems
 
 
-def lake_kills(kills: int, seed: int) -> int:
+def lake_kills(kills: int, seed: int, into: str = "parquet") -> int:
     """The parent; returns the exit code."""
     print(f"seed {seed}", flush=True)
     rng = random.Random(seed)
     work = Path(tempfile.mkdtemp(prefix="aeron-spark-lake-"))
     try:
-        loop = Kills(work)
+        loop = Kills(work, into)
+        moments = loop.table.moments
         at: collections.Counter[str] = collections.Counter()
         with published(loop.folder, RATE, quote) as stream:
             publisher = stream.publisher
             for kill in range(kills):
-                # The first ones are the three that leave the most behind.
-                moment = MOMENTS[kill] if kill < len(MOMENTS) else rng.choice(MOMENTS)
+                # The first ones are those that leave the most behind.
+                moment = moments[kill] if kill < len(moments) else rng.choice(moments)
                 loop.kill_at(moment, rng)
                 stream.keep()
                 at[moment] += 1
                 print(
-                    f"kill {kill + 1} of {kills}: {moment}; batch {loop.newest('offsets')} planned, {loop.landed()} landed, "
-                    f"{loop.newest('commits')} committed, {publisher.published} published",
+                    f"kill {kill + 1} of {kills}: {moment}; batch {loop.newest('offsets')} planned, "
+                    f"{loop.table.landed()} landed, {loop.newest('commits')} committed, {publisher.published} published",
                     flush=True,
                 )
             stream.end()
@@ -189,7 +178,8 @@ def lake_kills(kills: int, seed: int) -> int:
                 print(f"the last run of the query failed, saying {loop.last_words()}")
                 return 1
         problems = audit(work, publisher)
-        print(f"{publisher.published} messages, {kills} kills ({dict(at)}): {'FAILED' if problems else 'one digest'}")
+        outcome = "FAILED" if problems else "one digest"
+        print(f"{into}: {publisher.published} messages, {kills} kills ({dict(at)}): {outcome}")
         for problem in problems:
             print(problem)
         return 1 if problems else 0
@@ -199,15 +189,16 @@ def lake_kills(kills: int, seed: int) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--into", choices=list(KINDS), default="parquet", help="the kind of table (parquet)")
     parser.add_argument("--kills", type=int, default=200, help="how often the query is killed and started again (200)")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 31), help="repeats a run's moments")
-    parser.add_argument("--query", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--query", nargs=3, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.query is not None:
-        work, last = arguments.query
-        run_query(Path(work), is_last=bool(last))
+        work, into, last = arguments.query
+        run_query(Path(work), into, is_last=bool(last))
         return 0
-    return lake_kills(arguments.kills, arguments.seed)
+    return lake_kills(arguments.kills, arguments.seed, arguments.into)
 
 
 if __name__ == "__main__":

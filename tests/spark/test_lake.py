@@ -1,7 +1,8 @@
 """Landing in a table: each micro-batch once, dead letters beside it, compaction, new versions of the schema, the view.
 
 Method: folders of recorded SBE messages are landed by hand as `foreachBatch` would do it, repeated and in the wrong order;
-a query is killed (short form of lake_kills.py), and a view is read while segments are deleted (of lake_view.py).
+a query is killed, into each kind of table (short form of lake_kills.py), and a view is read while segments are deleted (of
+lake_view.py).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from aeron_spark.spark.lake import Landing, bounds_of, live_from
 from aeron_spark.tables import scan
 from aeron_spark.testing import RecordedFolder, Servers
 from tests.spark.lake_kills import OPTIONS, SCHEMA, digest, lake_kills, quote
+from tests.spark.lake_tables import KINDS
 from tests.spark.lake_view import lake_view
 
 COUNT = 1000
@@ -219,8 +221,10 @@ def test_recordings_that_were_deleted_whole_are_in_the_table_alone(spark: SparkS
 
 
 @pytest.mark.more
-def test_a_query_that_is_killed_lands_each_message_once(rng: random.Random) -> None:
-    assert lake_kills(3, rng.randrange(1 << 31)) == 0
+@pytest.mark.parametrize("into", KINDS)
+def test_a_query_that_is_killed_lands_each_message_once(rng: random.Random, into: str) -> None:
+    """The first three moments: a batch is being written, is landed, and folders are put together or a batch is planned."""
+    assert lake_kills(3, rng.randrange(1 << 31), into) == 0
 
 
 def test_the_view_has_each_row_once_while_segments_are_deleted(spark: SparkSession, tmp_path: Path) -> None:
