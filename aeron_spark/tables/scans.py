@@ -54,7 +54,7 @@ from aeron_spark.types import Position
 __all__ = ["Scan", "scan"]
 
 #: What a thread reads at a time.
-PIECE_BYTES = 8 << 20
+PIECE_BYTES = 16 << 20
 #: The same of many recordings at once, at least.
 MIN_PIECE_BYTES = 64 << 10
 MAX_THREADS = 4
@@ -145,7 +145,7 @@ def scan(
     `follow=True`: continues with what is recorded later, until each recording has stopped, or the pass is closed. A
     subscription ends with its last publisher, with `follow` only when closed. Live batches are collected for at most
     `batch_seconds`. All have at most `batch_rows` rows, and `batch_bytes` bytes of messages unless one message has more.
-    `threads` read at a time in a folder, each no more than 8 MiB of it (default: one for each core, at most 4).
+    `threads` read at a time in a folder, each no more than 16 MiB of it (default: one for each core, at most 4).
     `on_progress(bytes, of, rows)` is called after each such piece, by the thread that takes the batches.
 
     UsageError: a column, filter or option that is wrong, at once; an unknown recording, when a pass begins.
