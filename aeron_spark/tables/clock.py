@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,12 +16,13 @@ from aeron_spark.archive.search import TimesOf, first_timed, reserved_times
 from aeron_spark.archive.segments import Extent
 from aeron_spark.archive.sources import RecordingSource
 from aeron_spark.archive.time_text import TimeSource
-from aeron_spark.errors import UsageError
+from aeron_spark.errors import DataLossError, UsageError
 
-__all__ = ["TIMESTAMP", "UNITS", "Clock"]
+__all__ = ["TIMESTAMP", "UNITS", "Clock", "both"]
 
 TIMESTAMP = "timestamp"
 UNITS = ("ns", "us")
+_time, _no_time = pc.field(TIMESTAMP), pc.field(TIMESTAMP).is_null()
 _COLUMNS = {"index": "next_position", "reserved": "reserved_value", "sbe": "value"}
 
 
@@ -81,6 +84,20 @@ class Clock:
         lows, highs = self._as_column(lows), self._as_column(highs)
         return [_between(low, high) for low, high in zip(lows, highs, strict=True)]
 
+    def known_start(self, source: RecordingSource, recording: Recording, position: int) -> int:
+        """Where a message begins, not far before a position; or the position.
+
+        To begin where no message does, a reader goes through the term from its start.
+        """
+        time = source.index_times_at(recording.recording_id, [position])[0] if self.kind == "index" else None
+        if time is None or not time.is_valid:
+            return position
+        try:
+            known = source.position_at(recording.recording_id, time.value).position
+        except DataLossError:
+            return position  # reading it tells, after the messages before
+        return known if position - position % recording.term_buffer_length <= known < position else position
+
     def _first_from(self, source: RecordingSource, recording: Recording, position: int, limit: int) -> int | None:
         part = Range(recording.recording_id, position, limit, limit)
         found = first_timed(source, part, self._own_times, self.column) if position < limit else None
@@ -89,10 +106,11 @@ class Clock:
 
 def _between(low: pa.Scalar, high: pa.Scalar) -> pc.Expression:
     """No time, or one in the bounds that are known."""
-    field, none = pc.field(TIMESTAMP), pc.field(TIMESTAMP).is_null()
-    fact = pc.scalar(True)  # noqa: FBT003 - pyarrow takes it so
-    if low.is_valid:
-        fact &= (field >= low) | none
-    if high.is_valid:
-        fact &= (field <= high) | none
-    return fact
+    bounds = [_time >= low] if low.is_valid else []
+    bounds += [_time <= high] if high.is_valid else []
+    return both([bound | _no_time for bound in bounds])
+
+
+def both(facts: Sequence[pc.Expression]) -> pc.Expression:
+    """All of them; without any, what always holds."""
+    return functools.reduce(operator.and_, facts) if facts else pc.scalar(True)  # noqa: FBT003 - pyarrow takes it so

@@ -17,9 +17,9 @@ from pyarrow import dataset, fs
 __all__ = ["Pruner", "Span"]
 
 #: Parts into which a span is cut at a time.
-FAN_OUT = 16
-#: Spans of this size are not cut further: about what the time index tells apart.
-GRAIN_BYTES = 64 << 10
+FAN_OUT = 4
+#: Spans of this size are not cut further: to read as much takes less time than to judge its parts.
+GRAIN_BYTES = 256 << 10
 #: Spans of a recording from which on none is cut further.
 MAX_SPANS = 4096
 
@@ -36,7 +36,7 @@ class Span:
     is_whole: bool = False
 
 
-#: What holds for the rows of each of spans that follow each other, given as their borders.
+#: What holds for the rows of each of spans in ascending order, given as their borders.
 Facts = Callable[[Sequence[tuple[int, int]]], list[pc.Expression]]
 
 
@@ -68,8 +68,8 @@ class Pruner:
             cut = [span for span in self._edges(found) if span.end - span.start > GRAIN_BYTES and not span.is_whole]
             if not cut or len(found) > MAX_SPANS:
                 return _joined(found)
-            pieces = {span: self._pruned(_cuts(span), facts) for span in cut}
-            found = [piece for span in found for piece in pieces.get(span, [span])]
+            pieces = self._pruned([border for span in cut for border in _cuts(span)], facts)
+            found = sorted({*found} - {*cut} | {*pieces}, key=lambda span: span.start)
 
     def judged(self, start: int, end: int, facts: Facts) -> list[Span]:
         """[start, end) as a whole, if it can hold rows."""

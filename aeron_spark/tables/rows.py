@@ -63,6 +63,7 @@ class RowMaker:
         self._decodes = sbe is not None and (bool(self._of_sbe) or not sbe.is_row_per_message)
         self._clock = layout.clock if TIMESTAMP in used & layout.of_message else None
         self._kept = [name for name in layout.schema.names if name in used & layout.of_message]
+        self._of_filter = [name for name in layout.schema.names if name in of_filter]
         self._filters_first = not of_filter & layout.of_sbe
         needed = [name for name in self._kept if name != TIMESTAMP]
         needed += [self._clock.column] if self._clock is not None else []
@@ -86,16 +87,25 @@ class RowMaker:
         if self._clock is not None:
             batch = batch.append_column(self._clock.field, self._clock.times(source, recording, batch))
         if expression is not None and self._filters_first:
-            batch = batch.filter(expression)
+            batch = self._selected(batch, expression)
         failure = None
         if self._decodes and batch.num_rows:
             batch, failure = self._decoded(recording, batch)
             if expression is not None and not self._filters_first:
-                batch = batch.filter(expression)
+                batch = self._selected(batch, expression)
         if batch.num_rows:
             yield pa.RecordBatch.from_arrays([batch.column(name) for name in self._columns], schema=self.schema)
         if failure is not None:
             raise failure
+
+    def _selected(self, batch: pa.RecordBatch, expression: pc.Expression) -> pa.RecordBatch:
+        """The rows of the filter; without a copy where they follow each other and are most of the batch."""
+        numbers = pa.array(np.arange(batch.num_rows))
+        rows = batch.select(self._of_filter).append_column("", numbers).filter(expression).column("")
+        count = len(rows)
+        if 2 * count <= batch.num_rows or rows[-1].as_py() - rows[0].as_py() >= count:
+            return batch.take(rows)
+        return batch.slice(rows[0].as_py(), count)
 
     def _decoded(self, recording: Recording | None, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, Exception | None]:
         sbe = self._layout.sbe

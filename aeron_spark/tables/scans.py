@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import functools
 import itertools
-import operator
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -34,7 +33,7 @@ from aeron_spark.errors import DataLossError, UsageError
 from aeron_spark.sbe.field_times import FieldTimes
 from aeron_spark.sbe.registry import Source as SbeSource
 from aeron_spark.subscription import Image, Subscription
-from aeron_spark.tables.clock import TIMESTAMP, Clock
+from aeron_spark.tables.clock import TIMESTAMP, Clock, both
 from aeron_spark.tables.filters import NO_TIMES, checked
 from aeron_spark.tables.merged import MEMORY_BYTES, Merged, Run, merge
 from aeron_spark.tables.passes import (
@@ -49,14 +48,15 @@ from aeron_spark.tables.passes import (
     read_whole,
 )
 from aeron_spark.tables.payload import SbeColumns
-from aeron_spark.tables.pruning import GRAIN_BYTES
 from aeron_spark.tables.rows import Layout, RowMaker
 from aeron_spark.types import Position
 
 __all__ = ["Scan", "scan"]
 
 #: What a thread reads at a time.
-PIECE_BYTES = 8 << 20
+PIECE_BYTES = 16 << 20
+#: The same of many recordings at once, at least.
+MIN_PIECE_BYTES = 64 << 10
 MAX_THREADS = 4
 #: Pieces that are cut at a time.
 MAX_CUTS = 64
@@ -145,7 +145,7 @@ def scan(
     `follow=True`: continues with what is recorded later, until each recording has stopped, or the pass is closed. A
     subscription ends with its last publisher, with `follow` only when closed. Live batches are collected for at most
     `batch_seconds`. All have at most `batch_rows` rows, and `batch_bytes` bytes of messages unless one message has more.
-    `threads` read at a time in a folder, each no more than 8 MiB of it (default: one for each core, at most 4).
+    `threads` read at a time in a folder, each no more than 16 MiB of it (default: one for each core, at most 4).
     `on_progress(bytes, of, rows)` is called after each such piece, by the thread that takes the batches.
 
     UsageError: a column, filter or option that is wrong, at once; an unknown recording, when a pass begins.
@@ -450,7 +450,7 @@ def _runs(plan: _Plan, source: RecordingSource, rows: RowMaker, held: ExitStack)
     of: dict[int, list[Piece]] = {}
     for span in spans:
         of.setdefault(span.recording.recording_id, []).append(span)
-    target = min(max(MEMORY_BYTES // 2 // max(len(of), 1), GRAIN_BYTES), PIECE_BYTES)
+    target = min(max(MEMORY_BYTES // 2 // max(len(of), 1), MIN_PIECE_BYTES), PIECE_BYTES)
     pool = None
     if source.is_local and plan.threads > 1:
         pool = ThreadPoolExecutor(plan.threads, thread_name_prefix="aeron-merge")
@@ -467,13 +467,13 @@ def _runs(plan: _Plan, source: RecordingSource, rows: RowMaker, held: ExitStack)
 def _chosen(plan: _Plan, source: RecordingSource, rows: RowMaker) -> list[Recording]:
     """The recordings that the filter can select rows of. UsageError: an unknown one is named."""
     known = source.recordings() if plan.recordings is None else [source.recording(one) for one in plan.recordings]
-    facts = [_fact(plan.layout, {"recording_id": one.recording_id, "stream_id": one.stream_id}) for one in known]
+    facts = [both(_of_recording(one, rows.narrowing)) for one in known]
     return list(itertools.compress(known, rows.pruner.possible(facts)))
 
 
-def _fact(layout: Layout, values: Mapping[str, int]) -> pc.Expression:
-    known = [pc.field(name) == value for name, value in values.items() if name in layout.of_message]
-    return functools.reduce(operator.and_, known, pc.scalar(True))  # noqa: FBT003 - pyarrow takes it so
+def _of_recording(recording: Recording, narrowing: Collection[str]) -> list[pc.Expression]:
+    values = {"recording_id": recording.recording_id, "stream_id": recording.stream_id}
+    return [pc.field(name) == value for name, value in values.items() if name in narrowing]
 
 
 def _extent(plan: _Plan, source: RecordingSource, recording: Recording) -> tuple[int, int, Extent]:
@@ -499,30 +499,36 @@ def _spans(plan: _Plan, source: RecordingSource, rows: RowMaker) -> list[Piece]:
     for recording in _chosen(plan, source, rows):
         start, end, extent = _extent(plan, source, recording)
         recording_id, limit = recording.recording_id, extent.limit_position
-        facts = _facts(plan.layout, source, recording, extent, by_time=TIMESTAMP in rows.narrowing)
+        facts = _facts(plan.layout, source, recording, extent, rows.narrowing)
         if rows.narrowing & {"position", TIMESTAMP}:
             spans = rows.pruner.spans(start, end, facts)
         else:
             spans = rows.pruner.judged(start, end, facts)
-        found += [
-            Piece(recording, Range(recording_id, span.start, span.end, limit), is_filtered=not span.is_whole)
-            for span in spans
-        ]
+        clock = plan.layout.clock if TIMESTAMP in rows.narrowing else None
+        for span in spans:
+            # What is read more is filtered, and no other part holds it.
+            known = clock.known_start(source, recording, span.start) if clock and not span.is_whole else span.start
+            part = Range(recording_id, max(start, known), span.end, limit)
+            found.append(Piece(recording, part, is_filtered=not span.is_whole))
+            start = span.end
     return found
 
 
 def _facts(
-    layout: Layout, source: RecordingSource, recording: Recording, extent: Extent, *, by_time: bool
+    layout: Layout, source: RecordingSource, recording: Recording, extent: Extent, narrowing: Collection[str]
 ) -> Callable[[Sequence[tuple[int, int]]], list[pc.Expression]]:
-    of_recording = _fact(layout, {"recording_id": recording.recording_id, "stream_id": recording.stream_id})
-    position = pc.field("position")
+    """What is known of parts, of the filter's columns alone: Arrow takes time for each fact."""
+    of_recording, position = _of_recording(recording, narrowing), pc.field("position")
+    clock = layout.clock if TIMESTAMP in narrowing else None
 
     def facts(borders: Sequence[tuple[int, int]]) -> list[pc.Expression]:
         found = [of_recording] * len(borders)
-        if "position" in layout.of_message:
-            found = [one & (position >= a) & (position < b) for one, (a, b) in zip(found, borders, strict=True)]
-        times = layout.clock.facts(source, recording, extent, borders) if by_time and layout.clock else None
-        return found if times is None else [one & time for one, time in zip(found, times, strict=True)]
+        if "position" in narrowing:
+            found = [[*one, position >= a, position < b] for one, (a, b) in zip(found, borders, strict=True)]
+        times = clock.facts(source, recording, extent, borders) if clock else None
+        if times is not None:
+            found = [[*one, time] for one, time in zip(found, times, strict=True)]
+        return [both(one) for one in found]
 
     return facts
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import builtins
 import datetime as dt
 import random
+import shutil
 import struct
 import threading
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,6 +32,7 @@ from aeron_spark.tables import Scan, scan, scans
 from aeron_spark.tables import duckdb as of_duckdb
 from aeron_spark.tables import pandas as of_pandas
 from aeron_spark.tables import polars as of_polars
+from aeron_spark.tables.pruning import GRAIN_BYTES
 from aeron_spark.testing import RecordedFolder, Servers, wait_until
 
 SCHEMA = """<?xml version="1.0" encoding="UTF-8"?>
@@ -230,14 +233,28 @@ def test_filters_select_what_arrow_selects(market: Market, rng: random.Random) -
 def test_what_a_filter_rules_out_is_not_read(market: Market) -> None:
     whole = read_bytes(of(market))
     few = of(market, filter="position >= 1000000 and position < 1000200")
-    assert 0 < read_bytes(few) <= 3 * 65_536
+    assert 0 < read_bytes(few) <= 2 * GRAIN_BYTES
     assert [part.recording_id for part in of(market, filter="stream_id = 2002").ranges()] == [market.texts]
     assert of(market, filter="recording_id = 77").ranges() == []
     times = market.whole["timestamp"]
     early = of(market, filter=pc.field("timestamp") < times[COUNT // 100])
     assert early.count_rows() == selected(market.whole, pc.field("timestamp") < times[COUNT // 100]).num_rows
+    late = of(market, market.recording, filter=pc.field("timestamp") > times[COUNT // 2]).ranges()[0]
+    assert late.start in of(market, market.recording).to_table()["position"].to_pylist()  # no way from the term's start
     assert read_bytes(of(market, filter="timestamp < '2001-01-01'")) == 0
     assert read_bytes(of(market, filter="value ~ '^line 7$'")) == whole
+
+
+def test_bytes_that_are_missing_where_a_part_begins_are_told_after_the_rows_before(
+    market: Market, tmp_path: Path
+) -> None:
+    path = shutil.copytree(market.path, tmp_path / "copy")
+    (path / f"{market.recording}-{1 << 20}.rec").unlink()
+    row = int(np.flatnonzero(market.whole["position"].to_numpy() > 3 << 19)[0])
+    late = scan(path, [market.texts, market.recording], filter=pc.field("timestamp") >= market.whole["timestamp"][row])
+    rows, text = until_failure(late)
+    assert {row["recording_id"] for row in rows} == {market.texts}
+    assert "missing" in text
 
 
 @pytest.mark.parametrize("source", ["reserved(ns)", "sbe:number(us)"])
@@ -249,7 +266,7 @@ def test_times_of_messages_narrow_only_what_is_said_to_ascend(market: Market, so
     everything = of(market, market.recording, **options, filter=within)
     narrowed = of(market, market.recording, **options, filter=within, ascending=True)
     assert narrowed.count_rows() == everything.count_rows() == 300
-    assert read_bytes(narrowed) <= 3 * 65_536 < read_bytes(everything)
+    assert read_bytes(narrowed) <= 2 * GRAIN_BYTES < read_bytes(everything)
 
 
 def test_text_of_filters(market: Market) -> None:

@@ -123,7 +123,7 @@ def texts(rows: pa.Table | pa.RecordBatch) -> list[bytes]:
 @pytest.mark.parametrize("threads", [1, 3])
 def test_a_merge_is_a_stable_sort(market: Market, monkeypatch: pytest.MonkeyPatch, memory: int, threads: int) -> None:
     monkeypatch.setattr(scans, "MEMORY_BYTES", memory)
-    monkeypatch.setattr(scans, "GRAIN_BYTES", 10_000)
+    monkeypatch.setattr(scans, "MIN_PIECE_BYTES", 10_000)
     want, _ = sorted_rows(market)
     table = market.messages(threads=threads, batch_rows=700)
     with table.by_time() as merged:
@@ -156,7 +156,7 @@ def test_until_never_looks_ahead(market: Market) -> None:
 
 def test_a_merge_reads_ahead_by_a_piece_of_each_recording(market: Market, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scans, "MEMORY_BYTES", 1)
-    monkeypatch.setattr(scans, "GRAIN_BYTES", 10_000)
+    monkeypatch.setattr(scans, "MIN_PIECE_BYTES", 10_000)
     reads = 0
     read_whole = scans.read_whole
 

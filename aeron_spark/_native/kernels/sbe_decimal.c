@@ -57,11 +57,14 @@ static double to_double(__int128 mantissa, int32_t exponent)
 {
     static const double POWERS[] = { 1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17,
         1e18, 1e19, 1e20, 1e21, 1e22 };
-    const __int128 exact = (__int128)1 << 53;
-    if (mantissa <= exact && mantissa >= -exact && exponent >= -22 && exponent <= 22)
+    const int64_t exact = (int64_t)1 << 53;
+    const int64_t narrow = (int64_t)mantissa;
+    if (narrow == mantissa && narrow <= exact && narrow >= -exact && exponent >= -22 && exponent <= 22)
     {
-        /* Both operands are exact, so the result is rounded once. */
-        return exponent < 0 ? (double)mantissa / POWERS[-exponent] : (double)mantissa * POWERS[exponent];
+        /* All operands are exact, and one of the powers is 1, so the result is rounded once. Without a branch by the exponent's
+         * sign, which the processor cannot guess where messages of several instruments mix. */
+        const int32_t up = exponent & ~(exponent >> 31);
+        return (double)narrow / POWERS[up - exponent] * POWERS[up];
     }
     char text[48];
     const uint64_t size = mantissa < 0 ? (uint64_t)-mantissa : (uint64_t)mantissa;
