@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -74,7 +75,7 @@ class Parquet:
         return max((int(path.name.rpartition("-")[2]) for path in self.folder.glob("batches-*")), default=-1)
 
 
-class _OfPage:
+class _OfPage(ABC):
     """A table whose rows and dead letters are in one, and which is read as Arrow."""
 
     moments = MOMENTS
@@ -82,8 +83,9 @@ class _OfPage:
     def __init__(self, work: Path) -> None:
         self.work = work
 
+    @abstractmethod
     def arrow(self) -> pa.Table:
-        raise NotImplementedError
+        """All rows, by the kind's own reader."""
 
     def read(self, spark: SparkSession) -> tuple[DataFrame, DataFrame]:
         """Rows, and dead letters: what the kind's own reader gives, carried to Spark by a file."""
