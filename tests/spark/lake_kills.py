@@ -81,7 +81,8 @@ def run_query(work: Path, into: str, *, is_last: bool) -> None:
     os.chdir(work)
     table = KINDS[into](work)
     options = {**OPTIONS, "path": str(work / "archive")}
-    limits = {"startingPositions": "earliest", "maxBytesPerTrigger": "4m", "minPartitions": "2"}
+    # What is left after 200 kills is a GB where the machine was busy.
+    limits = {"startingPositions": "earliest", "maxBytesPerTrigger": "128m" if is_last else "4m", "minPartitions": "2"}
     source = spark.readStream.format("aeron").options(**options, **limits).load()
     writer = source.writeStream.foreachBatch(table.lander(spark)).option("checkpointLocation", str(work / "checkpoint"))
     query = writer.trigger(availableNow=True) if is_last else writer.trigger(processingTime="0 seconds")

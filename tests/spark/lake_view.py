@@ -10,6 +10,7 @@ fewer than were recorded when it was taken. Prints the figures; exit code 1 on a
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 import threading
@@ -122,6 +123,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=50, help="how often the view is read (50)")
     arguments = parser.parse_args()
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     spark = build_session("lake-view", spark__python__authenticate__socketTimeout="2m", **JAR)
     with tempfile.TemporaryDirectory(prefix="aeron-spark-lake-") as work:
         problems = lake_view(spark, Path(work), arguments.rounds)
