@@ -471,14 +471,8 @@ static as_result add_network_control(as_archive *archive)
     const as_archive_config *config = &archive->config;
     char channel[ASI_ARCHIVE_CHANNEL_CAPACITY + 16];
     network_control_channel(config, channel, sizeof(channel));
-    const int64_t deadline_ns = asi_clock_ns(&archive->clock) + config->connect_timeout_ns;
-    as_result result;
-    do
-    {
-        result = as_client_add_subscription_with(archive->client, channel, (int32_t)config->control_stream_id, NULL,
-            asi_control_on_unavailable_image, archive, &archive->requests->network);
-    } while (AS_E_PEER == result && ASI_ERR_RESOURCE_TEMPORARILY_UNAVAILABLE == as_error_code() &&
-        asi_clock_ns(&archive->clock) < deadline_ns);
+    const as_result result = as_client_add_subscription_with(archive->client, channel, (int32_t)config->control_stream_id, NULL,
+        asi_control_on_unavailable_image, archive, &archive->requests->network);
     return AS_OK == result ? AS_OK : asi_fail_in(result, "cannot listen on aeron.archive.control.channel=%s (correct it, or set "
         "aeron.archive.control.channel.enabled=false and use %s)", config->control_channel, config->local_control_channel);
 }

@@ -86,7 +86,8 @@ int64_t as_client_next_correlation_id(as_client *client);
    command. Blocks up to driver_timeout_ns. */
 as_result as_client_next_session_id(as_client *client, int32_t stream_id, int32_t *session_id) AS_MUST_USE;
 
-/* Adding resources. The blocking form waits up to driver_timeout_ns (AS_E_TIMEOUT, AS_E_PEER with the driver's text). The
+/* Adding resources. The blocking form waits up to driver_timeout_ns (AS_E_TIMEOUT, AS_E_PEER with the driver's text), and so
+ * long it asks again where the driver is still closing a socket of the channel; a poll returns that as AS_E_PEER, code 10. The
  * asynchronous form returns at once with a correlation id to poll. A poll returns AS_AGAIN until the answer has arrived.
  * After AS_OK or a failure the id is no longer valid. */
 as_result as_client_add_publication(as_client *client, const char *channel, int32_t stream_id, as_publication **publication)

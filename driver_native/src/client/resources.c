@@ -298,13 +298,25 @@ static as_result await_resource(as_client *client, as_result sent, asi_request *
     return AS_OK == sent ? asi_request_wait(client, request, resource, NULL) : sent;
 }
 
+/* True when the driver, which is still closing a socket of this channel, asks for the command again. Spec: 03 §6.1, §6.8 */
+static bool is_to_be_sent_again(as_client *client, as_result result, int64_t deadline_ns)
+{
+    return AS_E_PEER == result && ASI_ERR_RESOURCE_TEMPORARILY_UNAVAILABLE == as_error_code() &&
+        asi_clock_ns(&client->clock) < deadline_ns;
+}
+
 static as_result add_publication(
     as_client *client, asi_request_kind kind, const char *channel, int32_t stream_id, as_publication **publication)
 {
+    const int64_t deadline_ns = asi_clock_ns(&client->clock) + client->options.driver_timeout_ns;
     asi_request *request;
     void *resource;
-    const as_result sent = send_add_publication(client, kind, channel, stream_id, true, &request);
-    const as_result result = await_resource(client, sent, request, &resource);
+    as_result result;
+    do
+    {
+        result = send_add_publication(client, kind, channel, stream_id, true, &request);
+        result = await_resource(client, result, request, &resource);
+    } while (is_to_be_sent_again(client, result, deadline_ns));
     if (AS_OK != result)
     {
         return asi_fail_in(result, "cannot add a publication of %s, stream %d", NULL == channel ? "(null)" : channel, stream_id);
@@ -334,10 +346,15 @@ as_result as_client_add_subscription_with(as_client *client, const char *channel
     as_on_image on_available, as_on_image on_unavailable, void *context, as_subscription **subscription)
 {
     const image_handlers handlers = { .on_available = on_available, .on_unavailable = on_unavailable, .context = context };
+    const int64_t deadline_ns = asi_clock_ns(&client->clock) + client->options.driver_timeout_ns;
     asi_request *request;
     void *resource;
-    const as_result sent = send_add_subscription(client, channel, stream_id, &handlers, true, &request);
-    const as_result result = await_resource(client, sent, request, &resource);
+    as_result result;
+    do
+    {
+        result = send_add_subscription(client, channel, stream_id, &handlers, true, &request);
+        result = await_resource(client, result, request, &resource);
+    } while (is_to_be_sent_again(client, result, deadline_ns));
     if (AS_OK != result)
     {
         return asi_fail_in(result, "cannot add a subscription of %s, stream %d", NULL == channel ? "(null)" : channel, stream_id);

@@ -3,6 +3,8 @@
 #ifndef AS_TESTS_CLIENT_SCRIPTED_H
 #define AS_TESTS_CLIENT_SCRIPTED_H
 
+#include <limits.h>
+
 #include "client/client.h"
 #include "support.h"
 
@@ -34,6 +36,7 @@ typedef struct scripted
     bool has_stopped_clock;
     bool is_heart_stopped;
     script_mode mode;
+    int still_closing; /* commands that are answered first by "a socket of this channel is closing, please retry" */
     as_client *client;
     /* Commands seen. */
     int64_t counts[32];
@@ -148,7 +151,12 @@ static inline asi_ring_action on_command(int32_t type_id, const uint8_t *message
     s->last_registration_id = length >= 24 ? asi_get_i64(message + 16) : 0;
     s->last_length = length;
     memcpy(s->last, message, (size_t)(length < (int64_t)sizeof(s->last) ? length : (int64_t)sizeof(s->last)));
-    if (SCRIPT_ANSWER == s->mode && ASI_CMD_CLIENT_CLOSE != type_id)
+    if (SCRIPT_ANSWER == s->mode && s->still_closing > 0)
+    {
+        s->still_closing--;
+        send_error(s, s->last_correlation_id, ASI_ERR_RESOURCE_TEMPORARILY_UNAVAILABLE, "please retry");
+    }
+    else if (SCRIPT_ANSWER == s->mode && ASI_CMD_CLIENT_CLOSE != type_id)
     {
         answer(s, type_id);
     }

@@ -208,6 +208,34 @@ static void refusals_carry_code_and_text(scripted *s)
     CHECK_I64(as_client_add_publication(s->client, channel, STREAM, &r.publication), AS_E_USAGE);
 }
 
+/* Spec: 03 §6.1, §6.8 - who closes a channel and adds it again at once may meet its old socket. */
+static void a_channel_that_closes_is_asked_for_again_until_the_time_is_over(scripted *s)
+{
+    scripted_resources r;
+    for (int which = 0; which < 3; which++)
+    {
+        s->still_closing = 3;
+        const int64_t asked = s->counts[ADDS[which]];
+        CHECK_I64(scripted_add(s, &r, which), AS_OK);
+        CHECK_I64(s->counts[ADDS[which]], asked + 4);
+
+        s->still_closing = INT_MAX;
+        const int64_t start_ns = s->now_ns;
+        CHECK_I64(scripted_add(s, &r, which), AS_E_PEER);
+        CHECK_I64(as_error_code(), ASI_ERR_RESOURCE_TEMPORARILY_UNAVAILABLE);
+        CHECK(s->now_ns - start_ns >= 1000000000 && s->now_ns - start_ns < 1100000000);
+
+        s->still_closing = 1;
+        const int64_t later = scripted_add_later(s, which);
+        scripted_run(s, 1);
+        as_publication *publication;
+        as_subscription *subscription;
+        CHECK_I64(2 == which ? as_client_poll_subscription(s->client, later, &subscription) :
+            as_client_poll_publication(s->client, later, &publication), AS_E_PEER);
+    }
+    CHECK(NULL == s->client->requests);
+}
+
 static void full_command_ring(scripted *s)
 {
     scripted_resources r;
@@ -380,6 +408,7 @@ int main(void)
     RUN_SCRIPTED(asynchronous_requests_time_out_and_are_undone);
     RUN_SCRIPTED(what_was_asked_for_and_forgotten_is_removed);
     RUN_SCRIPTED(refusals_carry_code_and_text);
+    RUN_SCRIPTED(a_channel_that_closes_is_asked_for_again_until_the_time_is_over);
     RUN_SCRIPTED(full_command_ring);
     RUN_SCRIPTED(announcements_that_can_not_be);
     RUN_SCRIPTED(commands_carry_what_they_should);
