@@ -35,6 +35,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import dataset
 
@@ -48,7 +49,7 @@ try:
 except ModuleNotFoundError as error:
     raise missing(error, "spark") from None
 
-__all__ = ["Landing", "bounds_of", "live_from"]
+__all__ = ["Landing", "bounds_of", "live_from", "rows_after"]
 
 #: For each recording, the position from which on nothing of it has landed.
 Bounds = Mapping[int, int]
@@ -267,6 +268,17 @@ def live_from(spark: SparkSession, options: Mapping[str, str], bounds: Bounds) -
 def bounds_of(rows: pa.Table) -> dict[int, int]:
     """For each recording the end of its last row: what to store in the commit of a table of another kind."""
     return {recording: end for recording, (_, end) in _extents(rows.to_batches()).items()}
+
+
+def rows_after(rows: pa.Table, bounds: Mapping[int, int | None]) -> pa.Table:
+    """The rows that a table with these bounds does not have: those of each recording from its bound on.
+
+    For a micro-batch that may have landed before, wholly or in part, by whatever checkpoint. Of a recording without a bound,
+    or with None, all rows are new.
+    """
+    recordings, which = np.unique(rows["recording_id"].to_numpy(), return_inverse=True)
+    starts = np.array([bounds.get(int(recording)) or 0 for recording in recordings], np.int64)
+    return rows.filter(pa.array(rows["position"].to_numpy() >= starts[which]))
 
 
 def _extents(batches: Iterable[pa.RecordBatch]) -> dict[int, tuple[int, int]]:

@@ -114,10 +114,9 @@ class Delta(_OfPage):
         return {name for name in there if name not in commits}
 
     def landed(self) -> int:
-        """The batch that the newest commit names; -1: none."""
+        """Each batch is a commit, and its number the table's version; -1: none."""
         newest = max((self.work / "lake" / "delta" / "_delta_log").glob("[0-9]*[0-9].json"), default=None)
-        actions = [json.loads(line) for line in newest.read_text("utf-8").splitlines()] if newest else []
-        return max((action["txn"]["version"] for action in actions if "txn" in action), default=-1)
+        return int(newest.stem) if newest else -1
 
 
 class Iceberg(_OfPage):
@@ -135,7 +134,7 @@ class Iceberg(_OfPage):
         return {path.name for path in (self.work / "lake" / "iceberg").rglob("*.parquet")}
 
     def landed(self) -> int:
-        """The batch that the catalog's metadata name; -1: none, or the catalog is being written.
+        """Each batch is a snapshot in the metadata of the catalog; -1: none, or the catalog is being written.
 
         It is read without a lock: a lock of ours would be in the way of the query, which may be stopped meanwhile.
         """
@@ -150,7 +149,7 @@ class Iceberg(_OfPage):
         finally:
             connection.close()
         metadata = json.loads(Path(urlsplit(row[0]).path).read_text("utf-8")) if row else {}
-        return int(metadata.get("properties", {}).get("written.quotes", -1))
+        return len(metadata.get("snapshots", [])) - 1
 
 
 KINDS: dict[str, type[Parquet | Delta | Iceberg]] = {"parquet": Parquet, "delta": Delta, "iceberg": Iceberg}

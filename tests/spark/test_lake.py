@@ -16,11 +16,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from aeron_spark.errors import StorageError, UsageError
-from aeron_spark.spark.lake import Landing, bounds_of, live_from
+from aeron_spark.spark.lake import Landing, bounds_of, live_from, rows_after
 from aeron_spark.tables import scan
 from aeron_spark.testing import RecordedFolder, Servers
 from tests.spark.lake_kills import OPTIONS, SCHEMA, digest, lake_kills, quote
-from tests.spark.lake_tables import KINDS
+from tests.spark.lake_tables import KINDS, OF_ERRORS
 from tests.spark.lake_view import lake_view
 
 COUNT = 1000
@@ -206,6 +206,36 @@ def test_a_table_of_another_kind_has_a_view_by_its_bounds(spark: SparkSession, f
         1: 96,
         2: 32,
     }
+
+
+def test_rows_after_bounds_are_those_that_a_table_lacks() -> None:
+    rows = pa.table({"recording_id": [7, 1, 7, 1, 9], "position": [0, 32, 64, 96, 0], "row": ["a", "b", "c", "d", "e"]})
+    for bounds, left in (
+        ({}, "abcde"),
+        ({7: 64, 1: 128}, "ce"),
+        ({7: 65, 9: None}, "bde"),
+        ({1: 96, 7: 96, 9: 32}, "d"),
+    ):
+        assert "".join(rows_after(rows, bounds)["row"].to_pylist()) == left
+    assert rows_after(rows.slice(0, 0), {7: 64}).num_rows == 0
+
+
+@pytest.mark.parametrize("into", ["delta", "iceberg"])
+def test_a_new_checkpoint_goes_on_where_the_table_of_the_page_ends(
+    spark: SparkSession, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, into: str
+) -> None:
+    """Its batches begin anew and have other bounds: the table has each row once, and all of them."""
+    monkeypatch.chdir(tmp_path)
+    table = KINDS[into](tmp_path)
+    land = table.lander(spark)
+    for batch_id, rows in enumerate(batches(spark, folder, 5)[:3]):
+        land(rows, batch_id)
+    for batch_id, rows in enumerate(batches(spark, folder, 2)):
+        land(rows, batch_id)
+    every = quotes(spark, folder)
+    rows, dead = table.read(spark)
+    assert digest(rows) == digest(every.where("sbe_error IS NULL").drop(*OF_ERRORS))
+    assert digest(dead) == digest(every.where("sbe_error IS NOT NULL"))
 
 
 def test_recordings_that_were_deleted_whole_are_in_the_table_alone(spark: SparkSession, tmp_path: Path) -> None:
