@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from aeron_spark._native._lib import lib
 from aeron_spark.captures.ordering import Budget, Missing, Order, Run
-from aeron_spark.captures.packets import Packets, by_value, gathered
+from aeron_spark.captures.packets import Packets, by_value, chosen, gathered
 from aeron_spark.captures.report import Imported, Log
 from aeron_spark.captures.writing import Import, ImportedRecording
 from aeron_spark.sbe.run import pointer
@@ -85,23 +86,22 @@ class AeronSink:
             len(packets),
             pointer("as_datagram *", found),
         )
-        setups = np.flatnonzero(found["kind"] == lib.AS_DATAGRAM_SETUP)
-        for rows in np.split(np.arange(len(packets)), setups):
-            if len(rows) and found["kind"][rows[0]] == lib.AS_DATAGRAM_SETUP:
-                self._set_up(int(packets.flow[rows[0]]), found[rows[0]], int(packets.time_ns[rows[0]]))
-            of_frames = rows[found["kind"][rows] == lib.AS_DATAGRAM_FRAMES]
-            if len(of_frames):
-                self._add_frames(found[of_frames], packets.take(of_frames))
+        setups = np.flatnonzero(found["kind"] == lib.AS_DATAGRAM_SETUP).tolist()
+        for before, end in pairwise((-1, *setups, len(packets))):
+            if before >= 0:
+                self._set_up(int(packets.flow[before]), found[before], int(packets.time_ns[before]))
+            between = slice(before + 1, end)
+            of_frames = chosen(found["kind"][between] == lib.AS_DATAGRAM_FRAMES)
+            self._add_frames(found[between][of_frames], packets.take(between).take(of_frames))
         return int((found["kind"] != lib.AS_DATAGRAM_FOREIGN).sum())
 
     def _add_frames(self, frames: np.ndarray, packets: Packets) -> None:
-        for flow, of_flow in by_value(packets.flow):
-            for session, of_session in by_value(frames["session_id"][of_flow]):
-                for stream_id, of_stream in by_value(frames["stream_id"][of_flow[of_session]]):
-                    rows = of_flow[of_session[of_stream]]
-                    stream = self._stream(flow, session, stream_id)
-                    if stream is not None:
-                        self._add(stream, frames[rows], packets.take(rows))
+        if not len(frames):
+            return
+        for key, rows in by_value(packets.flow, frames["session_id"], frames["stream_id"]):
+            stream = self._stream(*key)
+            if stream is not None:
+                self._add(stream, frames[rows], packets.take(rows))
 
     def finish(self) -> None:
         """End all recordings; streams whose terms are not known are left out."""
@@ -177,10 +177,10 @@ class AeronSink:
         self._end(stream)
 
     def _wait(self, stream: _Stream, frames: np.ndarray, packets: Packets) -> None:
-        """Keep copies until a setup frame comes."""
+        """Keep copies until a setup frame comes: the columns are used again for the next batch, and a few rows hold no more."""
         content, bounds = gathered(packets.content, packets.start, packets.length)
-        kept = replace(packets, content=content, start=bounds[:-1])
-        stream.waiting.append((frames, kept))
+        kept = replace(packets.take(np.arange(len(packets))), content=content, start=bounds[:-1])
+        stream.waiting.append((frames.copy(), kept))
         stream.waiting_bytes += kept_bytes(kept)
         self._budget.take(kept_bytes(kept))
         if self._budget.is_used_up:

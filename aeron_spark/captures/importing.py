@@ -16,7 +16,7 @@ from pathlib import Path
 from aeron_spark.captures import files, ordering
 from aeron_spark.captures.aeron import AeronSink
 from aeron_spark.captures.messages import TcpSink, UdpSink
-from aeron_spark.captures.packets import among
+from aeron_spark.captures.packets import among, chosen
 from aeron_spark.captures.report import Gap, Imported, Log
 from aeron_spark.captures.writing import Import
 from aeron_spark.errors import UsageError
@@ -97,12 +97,12 @@ def import_capture(
                 packets += len(batch)
                 for kind in counts:
                     counts[kind] += int((batch.kind == kind).sum())
-                chosen = batch.take(batch.kind == wanted)
+                taken = batch.take(chosen(batch.kind == wanted))
                 if ports:
-                    flows = {flow for flow in set(chosen.flow.tolist()) if source.flow(flow).target_port in ports}
-                    chosen = chosen.take(among(chosen.flow, flows))
-                if len(chosen):
-                    others += len(chosen) - sink.add(chosen)
+                    flows = {flow for flow in set(taken.flow.tolist()) if source.flow(flow).target_port in ports}
+                    taken = taken.take(among(taken.flow, flows))
+                if len(taken):
+                    others += len(taken) - sink.add(taken)
                 if on_progress:
                     on_progress(source.bytes_read, packets)
                 batch = next(batches, None)

@@ -62,7 +62,7 @@ class _Sink(ABC):
 
     def add(self, packets: Packets) -> int:
         """Take a batch; the number of its packets that belong to flows."""
-        for number, rows in by_value(packets.flow):
+        for (number,), rows in by_value(packets.flow):
             self._add(self._flow(number), packets.take(rows))
         return len(packets)
 

@@ -7,6 +7,9 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+#: Rows of columns: numbers, a mask, or a slice, which copies nothing.
+Rows = np.ndarray | slice
+
 
 @dataclass(frozen=True, slots=True)
 class Packets:
@@ -21,8 +24,8 @@ class Packets:
     sequence: np.ndarray
     more: np.ndarray
 
-    def take(self, rows: np.ndarray) -> Packets:
-        """These rows, by number or by mask."""
+    def take(self, rows: Rows) -> Packets:
+        """These rows. Those of a slice are the batch's own, and good until the next one is read."""
         return Packets(self.content, *(getattr(self, one.name)[rows] for one in fields(self)[1:]))
 
     def __len__(self) -> int:
@@ -60,21 +63,26 @@ def _with_port(address: str, port: int) -> str:
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
-def among(numbers: np.ndarray, wanted: set[int]) -> np.ndarray:
+def chosen(mask: np.ndarray) -> Rows:
+    """The rows of a mask; a slice where it has all, as of most captures."""
+    return slice(None) if mask.all() else mask
+
+
+def among(numbers: np.ndarray, wanted: set[int]) -> Rows:
     """Which of the numbers are wanted."""
-    found: np.ndarray = np.isin(numbers, np.fromiter(wanted, np.int64, len(wanted)))
-    return found
+    return chosen(np.isin(numbers, np.fromiter(wanted, np.int64, len(wanted))))
 
 
-def by_value(numbers: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-    """Each number that there is, with its rows in order."""
-    if (numbers == numbers[0]).all():
-        yield int(numbers[0]), np.arange(len(numbers))
+def by_value(*columns: np.ndarray) -> Iterator[tuple[tuple[int, ...], Rows]]:
+    """The combinations of values that there are, in their order, each with its rows in order."""
+    if all((column == column[0]).all() for column in columns):
+        yield tuple(int(column[0]) for column in columns), slice(None)
         return
-    order = np.argsort(numbers, kind="stable")
-    cuts = np.flatnonzero(np.diff(numbers[order])) + 1
+    order = np.lexsort(columns[::-1])
+    in_order = [column[order] for column in columns]
+    cuts = np.flatnonzero(np.logical_or.reduce([column[1:] != column[:-1] for column in in_order])) + 1
     for rows in np.split(order, cuts):
-        yield int(numbers[rows[0]]), rows
+        yield tuple(int(column[rows[0]]) for column in columns), rows
 
 
 def gathered(content: np.ndarray, start: np.ndarray, length: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -11,7 +11,7 @@ import itertools
 import json
 import random
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,7 +20,7 @@ import pytest
 from aeron_spark import Archive
 from aeron_spark.archive.segments import Folder
 from aeron_spark.archive.tools import Catalog, VerifyOutcome
-from aeron_spark.captures import aeron, import_capture, ordering, writing
+from aeron_spark.captures import aeron, files, import_capture, ordering, writing
 from aeron_spark.cli.__main__ import main
 from aeron_spark.errors import AeronError, StorageError, UsageError
 from aeron_spark.tables import scan
@@ -54,7 +54,7 @@ def stream(count: int = 200, *, sizes: tuple[int, ...] = (100, 0, 700, 5)) -> tu
     return messages, datagrams
 
 
-def timed(packets: list[bytes]) -> list[captures.Packet]:
+def timed(packets: Iterable[bytes]) -> list[captures.Packet]:
     """A microsecond apart."""
     return [(START_NS + 1000 * number, packet) for number, packet in enumerate(packets)]
 
@@ -280,6 +280,19 @@ def test_without_its_setup_frame_a_stream_is_left_out(tmp_path: Path) -> None:
     late = write_pcap(tmp_path / "late", timed([udp(one) for one in [*datagrams[11:], datagrams[0]]]), link=RAW)
     import_capture(late, tmp_path / "late-folder")
     assert values(tmp_path / "late-folder") == {0: messages[10:]}
+
+
+@pytest.mark.parametrize("setup", [0, 7, 50])
+def test_batches_of_a_few_rows_change_nothing(setup: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their columns are used again for the next batch, while frames wait for a setup frame and others for lost ones."""
+    monkeypatch.setattr(files, "_ROWS", 7)
+    messages, (setup_datagram, *datagrams) = stream(60)
+    datagrams[20], datagrams[45] = datagrams[45], datagrams[20]
+    order = [*datagrams[:setup], setup_datagram, *datagrams[setup:]]
+    report = import_capture(write_pcap(tmp_path / "capture", timed(map(udp, order)), link=RAW), tmp_path / "folder")
+    assert (report.problems, report.gap_count, report.imported) == ([], 0, len(datagrams))
+    assert values(tmp_path / "folder") == {0: messages}
+    verified(tmp_path / "folder")
 
 
 @pytest.mark.parametrize("write", [write_pcap, write_pcapng])
