@@ -234,6 +234,21 @@ def test_recordings_and_their_segments(browser: Browser, recorded: UiServer, wid
     is_well(browser, recorded)
 
 
+def test_a_view_that_is_chosen_while_another_one_looks_is_entered(browser: Browser, recorded: UiServer) -> None:
+    """The answer to the first look is held back until the address has changed."""
+    opened(browser, recorded, "recordings", DESK)
+    shows(browser, "recording 0")
+    browser.value(
+        "const real = window.fetch, gate = new Promise(go => { window.go = go; });"
+        "window.fetch = async (...asked) => { window.isAsked = true; await gate; return real(...asked); }; 0"
+    )
+    wait_until(lambda: browser.value("window.isAsked === true"), TIMEOUT_S, "the page to look")
+    browser.value("location.hash = '#messages?archive=0&recording=2'; 0")
+    browser.value("window.go(); 0")
+    wait_until(lambda: count(browser, "#list tbody tr") == 50, TIMEOUT_S, "messages of the recording")
+    is_well(browser, recorded)
+
+
 def choose_schema(browser: Browser, path: Path) -> None:
     """As a user chooses a file."""
     document = browser.call("DOM.getDocument")["root"]["nodeId"]

@@ -39,12 +39,13 @@ function count() {
 
 async function look() {
   const {name, query} = view();
+  const {hash} = location; // another one may be there when the answers have come
   facts = await ask("overview");
   count();
   if (name === "messages") {
-    if (entered !== location.hash) messages.enter(facts, query);
+    if (entered !== hash) messages.enter(facts, query);
   } else await VIEWS[name].refresh(facts);
-  entered = location.hash;
+  entered = hash;
 }
 
 function failed(error) {
