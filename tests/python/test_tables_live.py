@@ -1,0 +1,158 @@
+"""Scans of what grows: recordings that are followed, images and subscriptions as tables, and how each of them ends.
+
+Method: a thread takes the rows while a publication goes on or stops, or a recording is purged; they are compared with what
+was sent.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from aeron_spark import Client, DataLossError, UsageError
+from aeron_spark.tables import Scan, scan
+from aeron_spark.testing import Servers, wait_until
+from tests.python.test_tables import SCHEMA, START_NS, quote
+
+
+class Taker(threading.Thread):
+    """Takes the batches of a pass in a thread."""
+
+    def __init__(self, table: Scan) -> None:
+        super().__init__(daemon=True)
+        self.batches = table.batches()
+        self.taken: list[pa.RecordBatch] = []
+        self.failure: BaseException | None = None
+        self.start()
+
+    def run(self) -> None:
+        try:
+            for batch in self.batches:
+                self.taken.append(batch)
+        except BaseException as failure:  # noqa: BLE001 - for the test to see
+            self.failure = failure
+
+    @property
+    def values(self) -> list[bytes]:
+        return [value for batch in list(self.taken) for value in batch.column("value").to_pylist()]
+
+    def ended(self) -> None:
+        self.join(20)
+        assert not self.is_alive()
+        assert self.failure is None
+
+
+def test_a_growing_recording_is_followed_until_it_stops(aeron_servers: Servers) -> None:
+    archive = aeron_servers.archive
+    with archive.add_recorded_exclusive_publication("aeron:ipc?term-length=64k", 5) as publication:
+        recording_id = archive.wait_recording("", 5, publication.session_id)
+        messages = [bytes([number % 256]) * (1 + number * 37 % 6000) for number in range(400)]
+        publication.offer_batch(messages[:100])
+        taker = Taker(scan(aeron_servers.archive_dir, recording_id, follow=True, batch_rows=50, batch_seconds=0.01))
+        wait_until(lambda: len(taker.values) == 100, 20, "what was there")
+        publication.offer_batch(messages[100:])
+        wait_until(lambda: len(taker.values) == 400, 20, "what came later")
+        assert taker.is_alive()
+    taker.ended()
+    assert taker.values == messages
+    assert max(batch.num_rows for batch in taker.taken) <= 50
+
+
+def test_recordings_that_begin_later_are_followed_too(aeron_servers: Servers) -> None:
+    archive, channel = aeron_servers.archive, "aeron:ipc?term-length=64k"
+    with archive.add_recorded_exclusive_publication(channel, 5) as first:
+        archive.wait_recording("", 5, first.session_id)
+        first.offer_batch([b"a"])
+        taker = Taker(scan(aeron_servers.archive_dir, follow=True, filter="stream_id in (5, 6)", batch_seconds=0.01))
+        wait_until(lambda: taker.values == [b"a"], 20, "the first")
+        with (
+            archive.add_recorded_exclusive_publication(channel, 6) as second,
+            archive.add_recorded_exclusive_publication(channel, 7) as other,
+        ):
+            other.offer_batch([b"not asked for"])
+            second.offer_batch([b"b", b"c"])
+            wait_until(lambda: len(taker.values) == 3, 20, "the second")
+        first.offer_batch([b"d"])
+        wait_until(lambda: len(taker.values) == 4, 20, "the first again")
+    taker.ended()
+    assert taker.values == [b"a", b"b", b"c", b"d"]
+
+
+def test_an_image_is_a_table_until_it_ends(aeron_servers: Servers) -> None:
+    with (
+        Client(aeron_servers.aeron_dir) as client,
+        client.add_subscription("aeron:ipc", 9) as subscription,
+        client.add_exclusive_publication("aeron:ipc", 9) as publication,
+    ):
+        with subscription.wait_image(20) as image:
+            publication.offer_batch([b"x"] * 100)
+            taker = Taker(scan(image, follow=True, filter="value = x", batch_rows=30, batch_seconds=0.01))
+            wait_until(lambda: len(taker.values) == 100, 20, "what was published")
+            publication.close()
+            taker.ended()
+        assert max(batch.num_rows for batch in taker.taken) <= 30
+
+
+def test_following_ends_when_it_is_closed(aeron_servers: Servers) -> None:
+    archive = aeron_servers.archive
+    with archive.add_recorded_exclusive_publication("aeron:ipc?term-length=64k", 5) as publication:
+        recording_id = archive.wait_recording("", 5, publication.session_id)
+        end = publication.offer_batch([b"a", b"b", b"c"])
+        taker = Taker(scan(aeron_servers.archive_dir, recording_id, follow=True))
+        wait_until(lambda: len(taker.values) == 3, 20, "three messages")
+        taker.batches.close()
+        taker.ended()
+        part = scan(aeron_servers.archive_dir, recording_id, follow=True, end=end)
+        assert part.to_table()["value"].to_pylist() == [b"a", b"b", b"c"]  # ends at a position, too
+
+
+@pytest.mark.parametrize("follow", [False, True])
+def test_a_recording_that_is_purged_while_it_is_read_is_data_loss(follow: bool) -> None:
+    with Servers(settings={"aeron.archive.segment.file.length": "64k"}) as servers:
+        archive = servers.archive
+        with archive.add_recorded_exclusive_publication("aeron:ipc?term-length=64k", 5) as publication:
+            recording_id = archive.wait_recording("", 5, publication.session_id)
+            publication.offer_batch([bytes(8000)] * 40, timeout=20)
+            archive.wait_position(recording_id, publication.position)
+            options: dict[str, Any] = {"follow": follow, "batch_rows": 1, "threads": 1}
+            batches = scan(servers.archive_dir, recording_id, **options).batches()
+            assert next(batches).num_rows == 1
+            archive.purge_segments(recording_id, 3 << 16)
+            name = f"{recording_id}-65536.rec"
+            wait_until(lambda: not (servers.archive_dir / name).exists(), 20, "the segment to go")
+            with pytest.raises(DataLossError, match="purged"):
+                list(batches)
+            after = scan(servers.archive_dir, recording_id, threads=1)
+            assert 0 < after.count_rows() < 40
+
+
+def test_a_subscription_is_a_table(aeron_servers: Servers) -> None:
+    with (
+        Client(aeron_servers.aeron_dir) as client,
+        client.add_subscription("aeron:ipc", 9) as subscription,
+        client.add_exclusive_publication("aeron:ipc", 9) as publication,
+    ):
+        publication.wait_connected(10)
+        taker = Taker(
+            scan(subscription, sbe=SCHEMA, timestamp="reserved(ns)", batch_rows=64, batch_seconds=0.05).select(
+                ["position", "timestamp", "Quote", "value"]
+            )
+        )
+        publication.offer_batch([quote(number) for number in range(200)], reserved_values=[START_NS] * 200)
+        wait_until(lambda: len(taker.values) == 200, 20, "the quotes")
+        assert max(batch.num_rows for batch in taker.taken) <= 64
+        assert taker.taken[0].column("Quote")[0].as_py()["price"] == 100
+        assert taker.taken[0].column("timestamp")[0].value == START_NS
+        publication.close()
+        taker.ended()
+        with pytest.raises(UsageError, match="live stream"):
+            scan(subscription, last=3)
+        with pytest.raises(UsageError, match="only an archive's folder has a time index"):
+            scan(subscription, columns=["timestamp"])
+        assert scan(subscription).ranges() == []
+        following = Taker(scan(subscription, follow=True))
+        following.batches.close()
+        following.ended()
