@@ -227,7 +227,7 @@ static bool close_message(verification *check, const asi_segment_window *window,
     message->is_open = false;
     if (ASI_CHAIN_DOUBTFUL == verdict)
     {
-        doubt(check, ASI_CUT_BY_PADDING == cut ? ASI_DOUBT_SHORT : ASI_DOUBT_CUT, message->begin);
+        doubt(check, ASI_CUT_BY_MESSAGE == cut ? ASI_DOUBT_CUT : ASI_DOUBT_SHORT, message->begin);
     }
     return ASI_CHAIN_WRONG != verdict || find_torn(check, window, message->begin);
 }

@@ -55,11 +55,10 @@ static inline asi_chain_verdict asi_chain_judge_cut(asi_chain_cut cut, bool is_s
         case ASI_CUT_BY_MESSAGE:
             return ASI_CHAIN_DOUBTFUL;
         case ASI_CUT_BY_PADDING:
-            return is_short ? ASI_CHAIN_DOUBTFUL : ASI_CHAIN_RIGHT;
         case ASI_CUT_BY_OTHER_SESSION:
             break;
     }
-    return ASI_CHAIN_RIGHT;
+    return is_short ? ASI_CHAIN_DOUBTFUL : ASI_CHAIN_RIGHT;
 }
 
 /* Verdict on a fragment without a BEGIN flag that continues no message. `is_short`: it is not the last and is shorter than

@@ -188,7 +188,7 @@ static NOINLINE asi_columns_stop judge_cut(asi_columns_range *range, const messa
         case ASI_CHAIN_WRONG:
             return stop_at_fragment(range, extent->begin_offset);
         case ASI_CHAIN_DOUBTFUL:
-            doubt(range, ASI_CUT_BY_PADDING == extent->cut ? ASI_DOUBT_SHORT : ASI_DOUBT_CUT, extent->begin_offset);
+            doubt(range, ASI_CUT_BY_MESSAGE == extent->cut ? ASI_DOUBT_CUT : ASI_DOUBT_SHORT, extent->begin_offset);
             break;
         case ASI_CHAIN_RIGHT:
             break;

@@ -175,6 +175,7 @@ static const row rows[] = {
     { "a lost END flag", { { 96, W, 0 }, { MTU, B, 0 }, { 200, M, 0 }, { 96, W, 0 } }, 2, NULL, CUT, false, false },
     { "a lost END flag, with checksums", { { 96, W, 0 }, { MTU, B, 0 }, { MTU, M, 0 }, { 96, W, 0 } }, 2, NULL, CUT, true, false },
     { "a lost END flag before padding", { { 96, W, 0 }, { 200, B, 0 } }, 2, NULL, SHORT, false, true },
+    { "a lost END flag before another session", { { 96, W, 0 }, { 200, B, 0 }, { 96, W, OTHER_SESSION } }, 2, NULL, SHORT, false, false },
     { "a lost END flag at the end", { { 96, W, 0 }, { 200, B, 0 } }, 1, NULL, SHORT, false, false },
     { "a lost BEGIN flag", { { 96, W, 0 }, { 96, E, 0 }, { 96, W, 0 } }, 1, TORN, NULL, false, false },
     { "a lost BEGIN flag at a term's begin", { { 96, E, 0 }, { 96, W, 0 } }, 0, TORN, NULL, false, false },
