@@ -285,7 +285,7 @@ def _extents(batches: Iterable[pa.RecordBatch]) -> dict[int, tuple[int, int]]:
     """For each recording, where its first row begins and its last one ends."""
     found: dict[int, tuple[int, int]] = {}
     for batch in batches:
-        grouped = pa.Table.from_batches([batch]).group_by("recording_id")
+        grouped = pa.Table.from_batches([batch]).group_by("recording_id", use_threads=False)
         ends = grouped.aggregate([("position", "min"), ("next_position", "max")])
         for recording, first, end in zip(*(ends[name].to_pylist() for name in _EXTENT), strict=True):
             known = found.get(recording, (first, end))

@@ -21,12 +21,13 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyarrow import acero
 
 from aeron_spark.archive.time_text import parse_time_ns
 from aeron_spark.errors import UsageError
 from aeron_spark.names import nearest
 
-__all__ = ["NO_TIMES", "checked", "fields_of", "parse"]
+__all__ = ["NO_TIMES", "checked", "fields_of", "parse", "rows_of"]
 
 _TOKEN = re.compile(
     r"""\s*(?:(?P<text>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|(?P<mark>==|!=|<=|>=|[=<>~(),])|(?P<word>[^\s=<>~!(),'"]+))""",
@@ -207,7 +208,7 @@ def checked(given: Any, schema: pa.Schema) -> pc.Expression | None:
     if not isinstance(expression, pc.Expression):
         raise UsageError(f"a filter is text or an expression of pyarrow.compute, not {type(given).__name__}")
     try:
-        schema.empty_table().filter(expression)
+        found = _evaluated(schema.empty_table(), expression).type
     except (pa.ArrowException, TypeError) as error:
         reason = str(error).split(" in ", 1)[0].splitlines()[0]
         unknown = re.search(r"No match for FieldRef\.Name\((.*?)\)", reason)
@@ -215,4 +216,24 @@ def checked(given: Any, schema: pa.Schema) -> pc.Expression | None:
             raise UsageError(f"filter: {NO_TIMES}") from None
         closest = nearest(unknown[1], schema.names) if unknown else ""
         raise UsageError(f"the filter does not fit: {reason}; columns are {', '.join(schema.names)}{closest}") from None
+    if not pa.types.is_boolean(found):
+        raise UsageError(f"the filter does not fit: it is {found}, neither true nor false")
     return expression
+
+
+def rows_of(batch: pa.RecordBatch, expression: pc.Expression) -> pa.Array:
+    """Numbers of the rows that an expression selects, from 0, in order."""
+    return pc.indices_nonzero(_evaluated(pa.Table.from_batches([batch]), expression))
+
+
+def _evaluated(table: pa.Table, expression: pc.Expression) -> pa.ChunkedArray:
+    """Its value of each row.
+
+    In the caller's thread: one of pyarrow's own may let go of Python's memory late, and where the program ends meanwhile,
+    Python aborts it.
+    """
+    plan = [
+        acero.Declaration("table_source", acero.TableSourceNodeOptions(table)),
+        acero.Declaration("project", acero.ProjectNodeOptions([expression], ["value"])),
+    ]
+    return acero.Declaration.from_sequence(plan).to_table(use_threads=False).column(0)

@@ -15,7 +15,7 @@ from aeron_spark.batch import FIELDS, RECORDING_ID
 from aeron_spark.errors import UsageError
 from aeron_spark.names import check_columns
 from aeron_spark.tables.clock import TIMESTAMP, Clock
-from aeron_spark.tables.filters import NO_TIMES, fields_of
+from aeron_spark.tables.filters import NO_TIMES, fields_of, rows_of
 from aeron_spark.tables.payload import SbeColumns
 from aeron_spark.tables.pruning import Pruner
 
@@ -100,8 +100,7 @@ class RowMaker:
 
     def _selected(self, batch: pa.RecordBatch, expression: pc.Expression) -> pa.RecordBatch:
         """The rows of the filter; without a copy where they follow each other and are most of the batch."""
-        numbers = pa.array(np.arange(batch.num_rows))
-        rows = batch.select(self._of_filter).append_column("", numbers).filter(expression).column("")
+        rows = rows_of(batch.select(self._of_filter), expression)
         count = len(rows)
         if 2 * count <= batch.num_rows or rows[-1].as_py() - rows[0].as_py() >= count:
             return batch.take(rows)

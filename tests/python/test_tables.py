@@ -11,6 +11,8 @@ import datetime as dt
 import random
 import shutil
 import struct
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -298,8 +300,23 @@ def test_text_of_filters(market: Market) -> None:
             quotes.filter(text)
     with pytest.raises(UsageError, match=r"No match for FieldRef.Name\(pric\).*did you mean price"):
         quotes.filter(pc.field("pric") > 1)
+    with pytest.raises(UsageError, match="it is int64, neither true nor false"):
+        quotes.filter(pc.field("price") + 1)
     with pytest.raises(UsageError, match="not int"):
         quotes.filter(5)  # type: ignore[arg-type]
+
+
+def test_a_program_that_filters_ends_with_no_thread_of_pyarrow(market: Market) -> None:
+    """One that lets go of Python's memory while the program ends makes Python abort it."""
+    program = f"""
+import os
+from aeron_spark.tables import scan
+before = set(os.listdir("/proc/self/task"))
+assert scan({str(market.path)!r}, {market.texts}, filter="value ~ '7$'").to_table().num_rows == 50
+assert set(os.listdir("/proc/self/task")) == before
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
 
 
 # -- SBE ---------------------------------------------------------------------------------------------------------------------
