@@ -19,6 +19,7 @@ import struct
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
@@ -357,11 +358,14 @@ class ObjectFolder(TermCuts):
 
     def _copied(self, requests: ThreadPoolExecutor, name: str, offsets: range) -> mmap.mmap:
         """[offsets.start, offsets.stop) of an object, by one request per offset."""
-        with self._open(name) as source, tempfile.TemporaryFile(dir=_scratch()) as file:
+        length = len(range(offsets.start, offsets.stop))
+        with self._open(name) as source, _on_disk() as folder, tempfile.TemporaryFile(dir=folder) as file:
+            # Without it a full disk would take a part of what is written, and say nothing.
+            os.posix_fallocate(file.fileno(), 0, length)
 
             def copy(offset: int) -> None:
                 wanted = min(offsets.step, offsets.stop - offset)
-                data = source.read_at(wanted, offset)
+                data = self._read_at(source, name, wanted, offset)
                 if len(data) != wanted:
                     raise DataLossError(
                         f"object {self.path}/{name} gave {len(data)} of {wanted} bytes at offset {offset}: it was cut or "
@@ -369,14 +373,9 @@ class ObjectFolder(TermCuts):
                     )
                 os.pwrite(file.fileno(), data, offset - offsets.start)
 
-            try:
-                for _ in requests.map(copy, offsets):
-                    pass
-                return mmap.mmap(file.fileno(), len(range(offsets.start, offsets.stop)), access=mmap.ACCESS_READ)
-            except AeronError:
-                raise
-            except OSError as error:
-                raise _storage_error(f"{self.path}/{name}", error) from None
+            for _ in requests.map(copy, offsets):
+                pass
+            return mmap.mmap(file.fileno(), length, access=mmap.ACCESS_READ)
 
     # -- facts of a recording --------------------------------------------------------------------------------------
 
@@ -396,7 +395,7 @@ class ObjectFolder(TermCuts):
         offset = 0
         while offset < recording.term_buffer_length:
             with self._open(name) as source:
-                data = np.frombuffer(source.read_at(length, offset), np.uint8)
+                data = np.frombuffer(self._read_at(source, name, length, offset), np.uint8)
             used = np.flatnonzero(data)
             if used.size:
                 found = offset + int(used[0])
@@ -416,8 +415,9 @@ class ObjectFolder(TermCuts):
         segment = position - (position - there.first) % recording.segment_file_length
         if segment not in there.positions:
             return None
-        with self._open(f"{recording.recording_id}-{segment}.rec") as source:
-            data = source.read_at(_FRAME_HEADER.size, position - segment)
+        name = f"{recording.recording_id}-{segment}.rec"
+        with self._open(name) as source:
+            data = self._read_at(source, name, _FRAME_HEADER.size, position - segment)
         if len(data) < _FRAME_HEADER.size:
             return None
         length, _, flags, kind, offset, _, stream_id, term_id, _ = _FRAME_HEADER.unpack(data)
@@ -481,6 +481,12 @@ class ObjectFolder(TermCuts):
         except OSError as error:
             raise _storage_error(f"{self.path}/{name}", error) from None
 
+    def _read_at(self, source: Any, name: str, length: int, offset: int) -> bytes:
+        try:
+            return bytes(source.read_at(length, offset))
+        except OSError as error:
+            raise _storage_error(f"{self.path}/{name}", error) from None
+
     def _read_whole(self, name: str) -> bytes:
         try:
             with self._filesystem.open_input_file(f"{self.path}/{name}") as source:
@@ -505,7 +511,27 @@ def _limit(recording: Recording, there: _Segments) -> int:
 
 
 def _storage_error(path: str, error: OSError) -> StorageError:
-    return StorageError(f"object store, {path}: {error}", code=error.errno or 0)
+    return StorageError(
+        f"object store, {path}: {error}; see that it answers, and that keys, region and endpoint are right. To read again "
+        f"loses nothing",
+        code=error.errno or 0,
+    )
+
+
+@contextmanager
+def _on_disk() -> Iterator[str]:
+    """The folder for temporary files; what fails there is told of it, not of the store."""
+    folder = _scratch() or tempfile.gettempdir()
+    try:
+        yield folder
+    except AeronError:
+        raise
+    except OSError as error:
+        raise StorageError(
+            f"temporary file in {folder}: {error}; windows of {WINDOW_BYTES >> 20} MiB, or of a longer term, need room there: "
+            f"make some, or name another folder by TMPDIR (in Spark: spark.local.dir)",
+            code=error.errno or 0,
+        ) from None
 
 
 def _scratch() -> str | None:

@@ -1,10 +1,12 @@
-"""A server that speaks S3, with the catalog and the segments of an archive's folder in a bucket."""
+"""A server that speaks S3 with the files of an archive's folder in a bucket, and what may stand before it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,3 +69,81 @@ def store(folder: Path) -> Iterator[Store]:
         yield made
     finally:
         server.stop()
+
+
+class Hindrance:
+    """Stands before a store, and passes requests on and answers back.
+
+    `answer` is asked for each request, by its head: None passes it on, bytes are the answer, and with none there never is one.
+    The store's answers are passed on in pieces, each `pace` seconds late, until `relay` returns False and cuts the connection.
+    """
+
+    def __init__(self, endpoint: str) -> None:
+        host, _, port = endpoint.partition(":")
+        self._store = host, int(port)
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._sockets = [self._listener]
+        self._threads: list[threading.Thread] = []
+        self.endpoint = f"127.0.0.1:{self._listener.getsockname()[1]}"
+        self.answer: Callable[[bytes], bytes | None] = lambda _: None
+        self.relay: Callable[[bytes], bool] = lambda _: True
+        self.pace = 0.0
+        self._is_over = threading.Event()
+        self._start(self._accept)
+
+    def _start(self, step: Callable[..., None], *given: socket.socket) -> None:
+        thread = threading.Thread(target=step, args=given, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                near, _ = self._listener.accept()
+                far = socket.create_connection(self._store)
+                self._sockets += [near, far]
+                self._start(self._requests, near, far)
+                self._start(self._answers, near, far)
+
+    def _requests(self, near: socket.socket, far: socket.socket) -> None:
+        # A request without a body comes in one piece.
+        with suppress(OSError):
+            while data := near.recv(65_536):
+                made = self.answer(data)
+                if made is None:
+                    far.sendall(data)
+                else:
+                    near.sendall(made)
+        _end(near, far)
+
+    def _answers(self, near: socket.socket, far: socket.socket) -> None:
+        with suppress(OSError):
+            while (data := far.recv(16_384)) and self.relay(data):
+                self._is_over.wait(self.pace)
+                near.sendall(data)
+        _end(near, far)
+
+    def close(self) -> None:
+        """End all connections."""
+        self._is_over.set()
+        _end(*self._sockets)
+        for thread in self._threads:
+            thread.join()
+        for each in self._sockets:
+            each.close()
+
+
+def _end(*sockets: socket.socket) -> None:
+    for each in sockets:
+        with suppress(OSError):
+            each.shutdown(socket.SHUT_RDWR)
+
+
+@contextmanager
+def hindered(made: Store) -> Iterator[tuple[Hindrance, Store]]:
+    """A store, and what stands before it."""
+    before = Hindrance(made.endpoint)
+    try:
+        yield before, Store(before.endpoint, made.bucket)
+    finally:
+        before.close()
