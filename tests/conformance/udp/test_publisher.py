@@ -140,11 +140,13 @@ def test_s06_window_holds_the_sender(driver: Driver, stream: Publishing, q: raw.
     before = driver.system(FLOW_CONTROL_LIMITS)
     stream.offer(*[500] * 10)
     driver.await_system(FLOW_CONTROL_LIMITS, before + 1)
+    stream.await_counter(SND_POS, 2 * 544)
     sent = sum(len(one.data) for one in q.collect(0.1) if not one.frame.is_heartbeat)
     assert sent == 2 * 544
     stream.await_counter(SND_BPE, 1)
     q.send(stream.status(sent, raw.MTU))
     driver.await_system(FLOW_CONTROL_LIMITS, before + 2)
+    stream.await_counter(SND_POS, 4 * 544)
     sent += sum(len(one.data) for one in q.collect(0.05) if not one.frame.is_heartbeat)
     assert sent == 4 * 544
     stream.await_counter(SND_BPE, 2)

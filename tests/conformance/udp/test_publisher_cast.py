@@ -98,7 +98,7 @@ def test_s13_resend_pool_of_groups_is_bounded(driver: Driver, opened: ExitStack)
     q.send(WILDCARD)
     cast.stream.connect(q, window=32768)
     frames = cast.stream.feed(q, 10)
-    for _ in range(5):
+    for _ in range(50):
         counts = driver.system(RETRANSMITS_SENT), driver.system(RETRANSMIT_OVERFLOW)
         for index in (0, 4, 8):
             q.send(cast.stream.nak(frames[index].term_offset, raw.MTU), to=cast.control)
