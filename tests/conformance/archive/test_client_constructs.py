@@ -317,11 +317,12 @@ def test_s99_live_is_lost_and_joined_again(quick: Archive, stream: int, opened: 
     for round_ in (1, 2):
         follow(persisted, run)
         run.publish(60)  # more than a window: taken once the reader is given up
-        until(reads(persisted, run), lambda lefts=round_: happened.left == lefts, "the loss of live")
+        until(reads(persisted, run), lambda lefts=round_: happened.left >= lefts, "the loss of live")
     follow(persisted, run)
-    assert (happened.joined, happened.left, happened.errors) == (3, 2, [])
-    assert own_counter(quick, LIVE_LEFT, stream) == 2
-    assert own_counter(quick, LIVE_JOINED, stream) == 3
+    assert happened.left >= 2  # where the machine stands still for 0.2 s, live is lost once more
+    assert (happened.joined, happened.errors) == (happened.left + 1, [])
+    assert own_counter(quick, LIVE_LEFT, stream) == happened.left
+    assert own_counter(quick, LIVE_JOINED, stream) == happened.joined
 
 
 def test_s100_what_cannot_work(archive: Archive, client: ArchiveClient, stream: int, opened: ExitStack) -> None:
