@@ -1,4 +1,7 @@
-"""Opens recordings by their address: an archive's folder, an object store's URI, or an archive's control channel."""
+"""Opens recordings by their address: an archive's folder, an object store's URI, or an archive's control channel.
+
+What a kind of address needs is loaded when one is opened: Spark plans each query in a new process, mostly from a folder.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,16 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pyarrow import fs
-
-from aeron_spark.archive.client import Archive
-from aeron_spark.archive.objects import ObjectFolder
-from aeron_spark.archive.remote import RemoteArchive, answers_channel
 from aeron_spark.archive.segments import Folder
 from aeron_spark.archive.sources import RecordingSource
 from aeron_spark.errors import UsageError
 from aeron_spark.types import RecordChecksum
+
+if TYPE_CHECKING:
+    from aeron_spark.archive.client import Archive
+    from aeron_spark.archive.objects import ObjectFolder
 
 __all__ = ["SECRETS", "open_filesystem", "open_source", "open_store", "store_scheme"]
 
@@ -42,6 +44,9 @@ def open_source(address: str, *, aeron_dir: str | os.PathLike[str] | None = None
     driver in `aeron_dir`. UsageError: a scheme that cannot be read.
     """
     if address.startswith("aeron:"):
+        from aeron_spark.archive.client import Archive
+        from aeron_spark.archive.remote import RemoteArchive, answers_channel
+
         answers = answers_channel(address)
         with ExitStack() as sessions:
 
@@ -78,11 +83,15 @@ def store_scheme(path: str | None, name: str = "path") -> str | None:
 
 def open_store(uri: str, arguments: Mapping[str, Any], checksum: RecordChecksum = RecordChecksum.AUTO) -> ObjectFolder:
     """The recordings of a store; `arguments` are those of pyarrow's filesystem, which by default come from the URI."""
+    from aeron_spark.archive.objects import ObjectFolder
+
     return ObjectFolder(*open_filesystem(uri, arguments), checksum=checksum)
 
 
 def open_filesystem(uri: str, arguments: Mapping[str, Any]) -> tuple[Any, str]:
     """The pyarrow filesystem of a store's URI, and the folder in it. UsageError: the URI or the arguments are wrong."""
+    from pyarrow import fs
+
     scheme = store_scheme(uri)
     if scheme is None:
         return fs.LocalFileSystem(), uri
@@ -98,6 +107,8 @@ def open_filesystem(uri: str, arguments: Mapping[str, Any]) -> tuple[Any, str]:
 
 
 def _filesystem(scheme: str, authority: str, rest: str, arguments: dict[str, Any]) -> tuple[Any, str]:
+    from pyarrow import fs
+
     if scheme.startswith("abfs"):
         container, _, host = authority.rpartition("@")
         arguments = {"account_name": host.partition(".")[0], **arguments}

@@ -27,8 +27,7 @@ import numpy as np
 
 from aeron_spark.archive.backup_files import CATALOG, INDEX_HEADER_BYTES, MAX_SEGMENT_BYTES
 from aeron_spark.archive.fingerprints import same_fingerprint
-from aeron_spark.archive.recordings import Recording
-from aeron_spark.archive.retain import is_ledger
+from aeron_spark.archive.recordings import Recording, is_ledger
 from aeron_spark.archive.segment_files import segment_files
 from aeron_spark.archive.segments import Folder
 from aeron_spark.archive.tools import Catalog, CatalogEntry, RecordingState

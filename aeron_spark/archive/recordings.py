@@ -64,6 +64,11 @@ class Recording:
         return int(lib.as_position_term_offset(position, self.term_buffer_length))
 
 
+def is_ledger(recording: Recording) -> bool:
+    """Whether a recording is the ledger of exactly-once writes, or a part of it; no policy deletes it."""
+    return bool(lib.as_is_ledger(recording.stream_id, c_string(recording.original_channel)))
+
+
 def list_catalog(name: str, catalog: bytes) -> list[Recording]:
     """The valid recordings of a catalog's bytes, by id. DataLossError, which has `name`: a foreign or damaged one."""
     found: list[Recording] = []

@@ -20,17 +20,19 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aeron_spark._native._lib import ffi, lib
-from aeron_spark._native.check import c_string, check
-from aeron_spark.archive.client import Archive
-from aeron_spark.archive.recordings import Recording
+from aeron_spark._native.check import check
+from aeron_spark.archive.recordings import Recording, is_ledger
 from aeron_spark.archive.segment_files import segment_base, segment_files
 from aeron_spark.archive.segments import Folder
 from aeron_spark.errors import AeronError, PeerError, UsageError
 
-__all__ = ["Action", "Kept", "Policy", "Segment", "apply", "inventory", "is_ledger", "plan"]
+if TYPE_CHECKING:
+    from aeron_spark.archive.client import Archive
+
+__all__ = ["Action", "Kept", "Policy", "Segment", "apply", "inventory", "plan"]
 
 _IN_REPLAY = re.compile(r"replay in progress|active replay")
 _REPLAY = re.compile(r"replay in progress\b.*?upperBound=(\d+)", re.DOTALL)
@@ -130,11 +132,6 @@ def plan(policy: Policy, kept: Iterable[Kept], *, now_ms: int) -> list[Action]:
         for one, row in zip(recordings, rows, strict=True)
         if row.is_purged or row.new_start != lib.AS_NULL_VALUE
     ]
-
-
-def is_ledger(recording: Recording) -> bool:
-    """Whether a recording is the ledger of exactly-once writes, or a part of it; no policy deletes it."""
-    return bool(lib.as_is_ledger(recording.stream_id, c_string(recording.original_channel)))
 
 
 def _or_null(value: int | None) -> int:

@@ -9,7 +9,6 @@ from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from aeron_spark.archive.ranges import Range
 from aeron_spark.archive.segments import Extent
@@ -31,6 +30,8 @@ TAIL_BYTES = 64 << 10
 
 def reserved_times(stamps: pa.Array, unit: str) -> pa.Array:
     """Times in ns of reserved values in a unit; 0, and what is too far from 1970, is none."""
+    import pyarrow.compute as pc  # noqa: PLC0415 - it loads for longer than most searches take
+
     most = (2**63 - 1) // UNITS_NS[unit]
     is_time = pc.and_(pc.not_equal(stamps, 0), pc.and_(pc.less_equal(stamps, most), pc.greater_equal(stamps, -most)))
     return pc.multiply(pc.if_else(is_time, stamps, pa.scalar(None, pa.int64())), UNITS_NS[unit])

@@ -9,7 +9,8 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from aeron_spark.archive.retain import Action, Done, Policy, apply, archive_settings, inventory, is_ledger, plan
+from aeron_spark.archive.recordings import is_ledger
+from aeron_spark.archive.retain import Action, Done, Policy, apply, archive_settings, inventory, plan
 from aeron_spark.archive.segments import Folder
 from aeron_spark.cli.archive_session import add_control, connect
 from aeron_spark.cli.common import add_dir, add_json, add_verb, at_least, print_json, utc_time

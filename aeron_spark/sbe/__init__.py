@@ -10,26 +10,24 @@ One message at a time:
     for message in decode(load("prices.xml"), payload, framing="cme-udp"):
         print(message.message.name, message.values)
 
-Decoder and Encoder are loaded at their first use: Spark plans each query in a new process, mostly without SBE.
+The names are loaded at their first use: Spark plans each query in a new process, mostly without SBE.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
-
-from aeron_spark.errors import UsageError
-from aeron_spark.sbe.framing import FRAMINGS, MESSAGES, Framing, frames, named
-from aeron_spark.sbe.model import Message, Schema
-from aeron_spark.sbe.options import Options
-from aeron_spark.sbe.problem import Problem, SchemaError
-from aeron_spark.sbe.schema import check, load, parse
-from aeron_spark.sbe.walk import MAX_ENTRIES, Decoded, DecodeError, Walker
 
 if TYPE_CHECKING:
     from aeron_spark.sbe.decoder import Decoder, Rows
     from aeron_spark.sbe.encoder import Encoder
+    from aeron_spark.sbe.framing import FRAMINGS
+    from aeron_spark.sbe.model import Message, Schema
+    from aeron_spark.sbe.options import Options
+    from aeron_spark.sbe.payloads import decode
+    from aeron_spark.sbe.problem import Problem, SchemaError
+    from aeron_spark.sbe.schema import check, load, parse
+    from aeron_spark.sbe.walk import Decoded, DecodeError, Walker
 
 __all__ = [
     "FRAMINGS",
@@ -51,51 +49,25 @@ __all__ = [
 ]
 
 
-_LATER = {"Decoder": "decoder", "Rows": "decoder", "Encoder": "encoder"}
+_MODULES = {
+    "decoder": ("Decoder", "Rows"),
+    "encoder": ("Encoder",),
+    "framing": ("FRAMINGS",),
+    "model": ("Message", "Schema"),
+    "options": ("Options",),
+    "payloads": ("decode",),
+    "problem": ("Problem", "SchemaError"),
+    "schema": ("check", "load", "parse"),
+    "walk": ("DecodeError", "Decoded", "Walker"),
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATER:
+    if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"aeron_spark.sbe.{_LATER[name]}"), name)
+    return getattr(importlib.import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
 
 
-def decode(
-    schema: Schema, payload: bytes | memoryview, *, framing: str = "none", skip: int = 0, max_entries: int = MAX_ENTRIES
-) -> Iterator[Decoded | DecodeError]:
-    """The messages of a payload, in order; a message that can't be decoded yields its error.
-
-    `skip`: bytes at the payload's beginning that belong to neither the framing nor a message. `max_entries` bounds a
-    message's entries that take no bytes. After an error, decoding
-    continues where the framing gives the next message's begin; otherwise the error is last. UsageError: an unknown
-    framing, a negative skip.
-    """
-    how = named(framing)
-    if skip < 0:
-        raise UsageError(f"skip={skip} is below 0")
-    return _decoded(
-        how, Walker(schema, max_entries=max_entries), memoryview(payload).cast("B")[skip:], schema.header.composite.size
-    )
-
-
-def _decoded(how: Framing, walker: Walker, view: memoryview, header: int) -> Iterator[Decoded | DecodeError]:
-    try:
-        for start, end in _bounds(how, walker, view, header):
-            try:
-                yield walker.decode(view, start, end)
-            except DecodeError as failure:
-                yield failure
-                if how is MESSAGES:
-                    return
-    except DecodeError as failure:
-        yield failure
-
-
-def _bounds(how: Framing, walker: Walker, view: memoryview, header: int) -> Iterator[tuple[int, int]]:
-    if how is not MESSAGES:
-        yield from frames(how, view, header)
-        return
-    at = 0
-    while at < len(view):
-        yield at, len(view)
-        at += walker.decode(view, at).consumed
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -12,17 +12,19 @@ import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from aeron_spark.archive.addresses import SECRETS, open_store, store_scheme
-from aeron_spark.archive.client import Archive
-from aeron_spark.archive.remote import RemoteArchive, answers_channel
 from aeron_spark.archive.segments import Folder
 from aeron_spark.archive.sources import RecordingSource
 from aeron_spark.channel import ChannelUri
 from aeron_spark.errors import AeronError, UsageError
 from aeron_spark.small_files import read_small
 from aeron_spark.types import RecordChecksum
+
+if TYPE_CHECKING:
+    from aeron_spark.archive.client import Archive
+    from aeron_spark.archive.remote import RemoteArchive
 
 __all__ = ["SEGMENTS", "AccessOptions", "choose_mode", "open_recordings"]
 
@@ -166,6 +168,8 @@ _logged: dict[str, str] = {}
 
 
 def _open_replay(options: AccessOptions) -> RemoteArchive:
+    from aeron_spark.archive.remote import RemoteArchive, answers_channel
+
     assert options.control_channel is not None  # noqa: S101 - parse() has seen to that
     response_channel = answers_channel(options.control_channel)
 
@@ -190,6 +194,7 @@ def _session(options: AccessOptions, response_channel: str) -> Archive:
 
 
 def _connect(options: AccessOptions, response_channel: str) -> Archive:
+    from aeron_spark.archive.client import Archive
     from aeron_spark.spark.launch import ensure_driver
 
     aeron_dir = ensure_driver(options.aeron_dir, application=options.application, may_launch=True)

@@ -48,8 +48,7 @@ from uuid import UUID
 
 import numpy as np
 
-from aeron_spark.archive.recordings import Recording
-from aeron_spark.archive.retain import is_ledger
+from aeron_spark.archive.recordings import Recording, is_ledger
 from aeron_spark.archive.sources import RecordingSource
 from aeron_spark.errors import DataLossError, UsageError
 

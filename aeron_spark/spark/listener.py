@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from aeron_spark.archive.retain import is_ledger
+from aeron_spark.archive.recordings import is_ledger
 from aeron_spark.archive.segments import Folder
 from aeron_spark.errors import AeronError, UsageError
 from aeron_spark.extras import missing

@@ -45,6 +45,20 @@ def test_looking_at_a_driver_needs_no_arrow() -> None:
         assert run(program) == "False False\n", verb
 
 
+def test_a_read_of_a_folder_is_planned_with_little() -> None:
+    """Spark does it in a new process, two or three times for each query."""
+    loaded = run(
+        "import sys\n"
+        "import pyspark.sql.worker.plan_data_source_read\n"
+        "from aeron_spark.spark.source import AeronDataSource\n"
+        "source = AeronDataSource({'path': '/tmp'})\n"
+        "source.reader(source.schema())\n"
+        "print(*sys.modules)"
+    ).split()
+    ours = "archive.client", "archive.objects", "archive.remote", "archive.retain", "client", "sbe.walk", "spark.ledger"
+    assert not {"pyarrow.compute", "pyarrow.fs", *(f"aeron_spark.{name}" for name in ours)} & set(loaded)
+
+
 def test_the_package_has_its_names_when_they_are_used() -> None:
     program = (
         "import sys, aeron_spark\n"

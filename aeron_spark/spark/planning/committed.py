@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from uuid import UUID
 
-from aeron_spark.archive.recordings import Recording
+from aeron_spark.archive.recordings import Recording, is_ledger
 from aeron_spark.archive.sources import RecordingSource
 from aeron_spark.errors import DataLossError, UsageError
-from aeron_spark.spark.ledger import Entry, OffsetEntry, PublishedRange, first_of_each, is_ledger, read_entries
+from aeron_spark.spark.ledger import Entry, OffsetEntry, PublishedRange, first_of_each, read_entries
 from aeron_spark.spark.log import LOG, facts
 from aeron_spark.spark.planning.offsets import Offset
 from aeron_spark.spark.planning.options import LATEST, ReadOptions

@@ -13,12 +13,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from aeron_spark.errors import UsageError
 from aeron_spark.names import nearest, pairs
-from aeron_spark.sbe import Options, Schema, SchemaError, load, parse
-from aeron_spark.sbe.framing import named
-from aeron_spark.sbe.options import CHOICES, UNITS
 
 if TYPE_CHECKING:
-    from aeron_spark.sbe import Decoder, Encoder
+    from aeron_spark.sbe import Decoder, Encoder, Schema
 
 __all__ = ["WRITING", "SbeOptions", "encoder_of", "is_schema_text", "load_schema"]
 
@@ -92,6 +89,8 @@ class SbeOptions:
                     given.refuse(name, "it is for payload=sbe")
             if not is_time_source:
                 return None
+        from aeron_spark.sbe.options import CHOICES, UNITS
+
         message = given.text("sbeMessage")
         if message is None:
             given.refuse("sbeExplode", "it needs sbeMessage, the message whose group it names")
@@ -181,6 +180,8 @@ def load_schema(path: str, header_type: str | None = None, header_map: Sequence[
 def _load(
     path: str, header_type: str | None, header_map: tuple[tuple[str, str], ...], _stamp: tuple[int, ...]
 ) -> Schema:
+    from aeron_spark.sbe import SchemaError, load, parse
+
     # Each micro-batch is planned anew, in a process that stays; the stamp detects a changed file.
     read = parse if is_schema_text(path) else load
     try:
@@ -228,6 +229,8 @@ def _pairs(given: Given, name: str, example: str) -> tuple[tuple[str, str], ...]
 
 
 def _framing(given: Given) -> str:
+    from aeron_spark.sbe.framing import named
+
     text = (given.text("sbeFraming") or "none").strip()
     try:
         named(text)
@@ -237,6 +240,8 @@ def _framing(given: Given) -> str:
 
 
 def _decimals(given: Given) -> str:
+    from aeron_spark.sbe import Options
+
     text = (given.text("sbeDecimals") or "exact").strip().lower()
     try:
         Options(decimals=text)

@@ -6,11 +6,10 @@ import os
 import re
 from collections.abc import Collection
 
-from aeron_spark.archive.segments import Recording
+from aeron_spark.archive.recordings import Recording, is_ledger
 from aeron_spark.archive.sources import RecordingSource
 from aeron_spark.errors import UsageError
 from aeron_spark.spark.access import open_recordings
-from aeron_spark.spark.ledger import is_ledger
 from aeron_spark.spark.log import LOG, facts
 from aeron_spark.spark.planning.offsets import recording_identity
 from aeron_spark.spark.planning.options import ReadOptions

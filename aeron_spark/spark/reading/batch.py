@@ -19,7 +19,6 @@ from aeron_spark.archive.sources import RecordingSource
 from aeron_spark.batch import joined
 from aeron_spark.errors import DataLossError
 from aeron_spark.spark.planning.bounds import Bounds
-from aeron_spark.spark.planning.committed import committed_now
 from aeron_spark.spark.planning.data_loss import goes_on
 from aeron_spark.spark.planning.engine import check_reads_in_python, jvm_job
 from aeron_spark.spark.planning.options import READ_COMMITTED, TIME, ReadOptions
@@ -174,10 +173,15 @@ class AeronBatchReader(DataSourceReader):
         options = self._options
         with open_folder(options) as folder:
             is_committed = options.isolation == READ_COMMITTED
-            ranges = committed_now(folder, options) if is_committed else self._ranges(folder)
+            ranges = self._committed(folder) if is_committed else self._ranges(folder)
             # Without partitions Spark would make one of its own type, which read() does not know.
             made = partition_ranges(folder, ranges, options, self._rows)
             return made or [RangesPartition((), json.dumps(jvm_job(options, self._rows.for_jvm())))]
+
+    def _committed(self, folder: RecordingSource) -> list[Range]:
+        from aeron_spark.spark.planning.committed import committed_now
+
+        return committed_now(folder, self._options)
 
     def _ranges(self, folder: RecordingSource) -> list[Range]:
         options = self._options

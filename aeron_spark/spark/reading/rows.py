@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
 from aeron_spark.archive.search import reserved_times
@@ -69,6 +68,8 @@ class Interval:
         """Rows whose value is in it; times count in microseconds."""
         if (self.low is not None and self.low > _MAX_INT64) or (self.high is not None and self.high < -_MAX_INT64 - 1):
             return pa.repeat(pa.scalar(value=False), len(column))
+        import pyarrow.compute as pc
+
         numbers = column.cast(pa.int64())
         found = pc.is_valid(numbers)
         if self.low is not None:
@@ -216,6 +217,8 @@ class Rows:
     def _times(self, folder: RecordingSource, recording: Recording, batch: pa.RecordBatch) -> pa.Array:
         """Nanoseconds since 1970-01-01 UTC, null where they are not known."""
         if self._source == "index":
+            import pyarrow.compute as pc
+
             ends = pc.subtract(batch.column("next_position"), 1)
             return folder.index_times_at(recording.recording_id, ends).cast(pa.int64())
         if self._source == "sbe":

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from uuid import UUID, uuid5
 
 from aeron_spark.channel import ChannelUri
 from aeron_spark.errors import UsageError
-from aeron_spark.sbe import Encoder
 from aeron_spark.spark.planning import kafka_options
 from aeron_spark.spark.planning.options import (
     _choice,
@@ -22,6 +22,9 @@ from aeron_spark.spark.planning.options import (
     parse_duration_seconds,
 )
 from aeron_spark.spark.planning.sbe_options import WRITING, encoder_of, is_schema_text
+
+if TYPE_CHECKING:
+    from aeron_spark.sbe import Encoder
 
 __all__ = ["WriteOptions"]
 
