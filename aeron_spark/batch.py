@@ -17,6 +17,7 @@ from aeron_spark._native._lib import ffi
 from aeron_spark._native.check import nanoseconds
 from aeron_spark.closing import Closing
 from aeron_spark.errors import ClosedError, UsageError
+from aeron_spark.given import reader_of
 from aeron_spark.names import check_columns
 
 # One call into C waits no longer, so that Ctrl-C and close() are never late.
@@ -93,7 +94,7 @@ class Batches(Iterator[pa.RecordBatch], Closing):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The batches that are left, by Arrow's PyCapsule interface. ClosedError as for `read_all`."""
         self._check_open()
-        return pa.RecordBatchReader.from_batches(self.schema, self).__arrow_c_stream__(requested_schema)
+        return reader_of(self.schema, self, self.close).__arrow_c_stream__(requested_schema)
 
     def _check_open(self) -> None:
         # Not an empty result, which would look like a recording without messages.

@@ -19,6 +19,7 @@ import pyarrow as pa
 from aeron_spark.archive.times import time_ns
 from aeron_spark.closing import Closing
 from aeron_spark.errors import ClosedError, UsageError
+from aeron_spark.given import reader_of
 from aeron_spark.tables.clock import TIMESTAMP
 
 __all__ = ["MEMORY_BYTES", "Merged", "Part", "Run", "merge"]
@@ -202,7 +203,7 @@ class Merged(Closing):
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The batches that are left."""
-        return pa.RecordBatchReader.from_batches(self.schema, self).__arrow_c_stream__(requested_schema)
+        return reader_of(self.schema, self, self.close).__arrow_c_stream__(requested_schema)
 
     def close(self) -> None:
         """Free what is read from; again is harmless."""

@@ -30,6 +30,7 @@ from aeron_spark.archive.sources import RecordingSource
 from aeron_spark.archive.time_text import parse_time_source
 from aeron_spark.batch import DEFAULT_BYTES, DEFAULT_ROWS, Batches
 from aeron_spark.errors import DataLossError, UsageError
+from aeron_spark.given import Given
 from aeron_spark.sbe.field_times import FieldTimes
 from aeron_spark.sbe.registry import Source as SbeSource
 from aeron_spark.subscription import Image, Subscription
@@ -353,7 +354,7 @@ class Scan(dataset.FileSystemDataset):  # type: ignore[misc]
         batches = self.batches(named, filter)
         # As an iterator: errors of a stream would lose their class.
         made = dict(columns) if isinstance(columns, Mapping) else None
-        return dataset.Scanner.from_batches((batch for batch in batches), schema=batches.schema, columns=made)
+        return dataset.Scanner.from_batches(Given(batches, batches.close), schema=batches.schema, columns=made)
 
     def _alone(self) -> Scan:
         """Without reading ahead."""

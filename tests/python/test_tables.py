@@ -306,17 +306,20 @@ def test_text_of_filters(market: Market) -> None:
         quotes.filter(5)  # type: ignore[arg-type]
 
 
+def ended_well(program: str) -> None:
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
 def test_a_program_that_filters_ends_with_no_thread_of_pyarrow(market: Market) -> None:
     """One that lets go of Python's memory while the program ends makes Python abort it."""
-    program = f"""
+    ended_well(f"""
 import os
 from aeron_spark.tables import scan
 before = set(os.listdir("/proc/self/task"))
 assert scan({str(market.path)!r}, {market.texts}, filter="value ~ '7$'").to_table().num_rows == 50
 assert set(os.listdir("/proc/self/task")) == before
-"""
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
-    assert (ended.returncode, ended.stderr) == (0, "")
+""")
 
 
 # -- SBE ---------------------------------------------------------------------------------------------------------------------
@@ -537,6 +540,34 @@ def test_a_library_that_is_not_installed_is_named_with_its_command(
     }[name]  # fmt: skip
     with pytest.raises(ModuleNotFoundError, match=rf"pip install 'aeron-spark\[{name}\]'"):
         getattr(module, call)(market.path)
+
+
+QUERIES_WITH_A_LIMIT = {
+    "duckdb": "import duckdb; assert duckdb.sql('SELECT position FROM rows LIMIT 1').fetchall() == [(0,)]",
+    "duckdb of batches": "import duckdb; b = rows.batches(); assert duckdb.sql('SELECT position FROM b LIMIT 1').fetchall()",
+    "scanner": "assert rows.scanner().head(1).num_rows == 1",
+    "batches of a scanner": "assert next(rows.scanner().to_batches()).num_rows == 1000",
+    "polars of a dataset": "import polars; assert len(polars.scan_pyarrow_dataset(rows).head(1).collect()) == 1",
+    "polars": "from aeron_spark.tables.polars import scan_aeron; assert len(scan_aeron(rows).head(1).collect()) == 1",
+}
+
+
+@pytest.mark.parametrize("query", QUERIES_WITH_A_LIMIT)
+def test_a_program_ends_while_a_library_reads_ahead(market: Market, query: str) -> None:
+    """Its thread is inside of the next batch then: Python aborted the program, or it never ended."""
+    ended_well(f"""
+import threading
+from aeron_spark.tables import scan, scans
+take, main = scans._Pass.__next__, threading.get_ident()
+def slowly(taken):
+    batch = take(taken)
+    if threading.get_ident() != main:
+        threading.Event().wait(0.2)
+    return batch
+scans._Pass.__next__ = slowly
+rows = scan({str(market.path)!r}, {market.recording}, batch_rows=1000)
+{QUERIES_WITH_A_LIMIT[query]}
+""")
 
 
 def test_a_scan_is_a_dataset_of_pyarrow(market: Market) -> None:
