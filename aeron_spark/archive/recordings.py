@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any
 
 from aeron_spark._native._lib import ffi, lib
 from aeron_spark._native.callback import Callbacks
 from aeron_spark._native.check import c_string, error, string
 from aeron_spark.types import NULL_VALUE, Position, RecordingId, SessionId, StreamId
+
+
+class RecordingState(IntEnum):
+    """State of a catalog record."""
+
+    INVALID = lib.AS_RECORDING_INVALID
+    VALID = lib.AS_RECORDING_VALID
+    DELETED = lib.AS_RECORDING_DELETED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,9 +7,12 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from aeron_spark.archive.recordings import Recording
-from aeron_spark.archive.tools import CatalogEntry, RecordingState
+from aeron_spark.archive.recordings import Recording, RecordingState
+
+if TYPE_CHECKING:
+    from aeron_spark.archive.tools import CatalogEntry
 
 _NAME = re.compile(r"(\d{1,19})-(.*?)\.(rec|rec\.del|del)", re.ASCII)
 _TIME_INDEX = re.compile(r"(\d{1,19})\.time-index", re.ASCII)

@@ -20,7 +20,7 @@ from aeron_spark._native._lib import ffi, lib
 from aeron_spark._native.callback import Callbacks
 from aeron_spark._native.check import c_string, check, error, string
 from aeron_spark._native.handle import Handle
-from aeron_spark.archive.recordings import Recording, recording_from
+from aeron_spark.archive.recordings import Recording, RecordingState, recording_from
 from aeron_spark.counters import ErrorEntry
 from aeron_spark.errors import UsageError
 from aeron_spark.types import NULL_VALUE, Position, RecordChecksum
@@ -45,14 +45,6 @@ __all__ = [
 _SIGN_OF_LIFE_S = 3.0
 # Argument: the bytes processed so far. An exception stops the work and is raised by the call.
 OnProgress = Callable[[int], object]
-
-
-class RecordingState(IntEnum):
-    """State of a catalog record."""
-
-    INVALID = lib.AS_RECORDING_INVALID
-    VALID = lib.AS_RECORDING_VALID
-    DELETED = lib.AS_RECORDING_DELETED
 
 
 class VerifyOutcome(IntEnum):

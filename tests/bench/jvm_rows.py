@@ -1,7 +1,11 @@
-"""Rows of the engine in Spark's JVM: beside Python's, beside prebuilt vectors in the same JVM, and beside the C scan alone."""
+"""Rows of the engine in Spark's JVM: beside Python's, beside prebuilt vectors in the same JVM, and beside the C scan alone.
+
+Their recordings are long, so that they measure rates; what planning takes of a short query has a row of its own.
+"""
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import tempfile
@@ -23,6 +27,8 @@ NOOP_TARGET, ONE_COLUMN_TARGET = 3.0, 8.0
 #: Of prebuilt vectors of the same columns, and of the C scan of the same bytes, which no reader can pass.
 CEILING_TARGET, SCAN_TARGET = 0.6, 0.7
 FEW_PAIRS, TASKS = 3, 2
+#: Of the recordings: any aggregate of Spark takes 0.1 s of its own, over ten rows, too.
+BYTES = 8 << 30
 ROWS_PER_BATCH = 16_384
 SLOTS = {"minPartitions": str(TASKS), "rowsPerBatch": str(ROWS_PER_BATCH), "maxBytesPerPartition": "4g"}
 SOURCE = Path(__file__).parent / "java" / "PrebuiltVectors.java"
@@ -102,3 +108,25 @@ def engine_rows(spark: SparkSession, folder: Path, *, payload: int, rows: int) -
             details={"payload": payload, "rows": rows},
             pairs=FEW_PAIRS,
         )
+
+
+def planning_row(spark: SparkSession, folder: Path) -> Row:
+    """Milliseconds of a query that reads a few messages: what Spark and the planner take."""
+    few = {"endingPositions": json.dumps({"0": 320})}
+
+    def of(engine: str) -> float:
+        started = time.monotonic()
+        sum_of_one(spark.read.format("aeron").options(engine=engine, **SLOTS, **few).load(str(folder)))
+        return (time.monotonic() - started) * 1e3
+
+    return measure(
+        "jvm_short_query",
+        "ms",
+        lambda: of("jvm"),
+        lambda: of("python"),
+        peer_name="engine=python",
+        target=1.0,
+        higher_is_better=False,
+        ours_config={"access": "segments", "engine": "jvm", **SLOTS, **few},
+        peer_config={"engine": "python"},
+    )

@@ -393,11 +393,14 @@ def run() -> list[Row]:
                 )
                 for partitions in (1, 2)
             )
-            if JAR:
-                rows += jvm_rows.engine_rows(spark, folder, payload=payload, rows=count)
             if payload == 1024:
                 rows += [scan_row(folder, count), task_memory_row(folder)]
             shutil.rmtree(folder)
+            if JAR:
+                count = record(folder, payload, jvm_rows.BYTES)
+                rows += jvm_rows.engine_rows(spark, folder, payload=payload, rows=count)
+                rows += [jvm_rows.planning_row(spark, folder)] if payload == 1024 else []
+                shutil.rmtree(folder)
         for recordings in (1, 10, 1000):
             rows += [row(spark, triggers, work, recordings) for row in (floor_row, publish_to_row_row)]
             rows.append(latest_offset_row(work, f"latest_offset_{recordings}", recordings, segments=1, few_segments=1))

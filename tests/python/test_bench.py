@@ -7,11 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench import pairs
+from tests.bench import jvm_rows, pairs
 from tests.bench.machine import DISTURBED, Watch
 
 US, CHILD, OTHER, THREAD = 10, 11, 20, 30
 TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def test_what_the_benchmarks_give_to_the_jvm_compiles() -> None:
+    """It uses the engine's own vectors, which change."""
+    assert jvm_rows.jars().keys() == {"spark__jars"}
 
 
 def write(proc: Path, total_s: float, tasks: dict[int, tuple[int, float, float]], *, stolen_s: float = 0) -> None:
