@@ -1,6 +1,6 @@
 """Opens recordings by their address: an archive's folder, an object store's URI, or an archive's control channel.
 
-What a kind of address needs is loaded when one is opened: Spark plans each query in a new process, mostly from a folder.
+What a kind of address needs is loaded when one is opened: a Spark session's first query waits for what its planner loads.
 """
 
 from __future__ import annotations

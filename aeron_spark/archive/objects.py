@@ -520,7 +520,7 @@ def _storage_error(path: str, error: OSError) -> StorageError:
 
 @contextmanager
 def _on_disk() -> Iterator[str]:
-    """The folder for temporary files; what fails there is told of it, not of the store."""
+    """The folder for temporary files; an error there names it, not the store."""
     folder = _scratch() or tempfile.gettempdir()
     try:
         yield folder

@@ -10,13 +10,14 @@ One message at a time:
     for message in decode(load("prices.xml"), payload, framing="cme-udp"):
         print(message.message.name, message.values)
 
-The names are loaded at their first use: Spark plans each query in a new process, mostly without SBE.
+The names are loaded at their first use: a Spark session's first query waits for what its planner loads.
 """
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from aeron_spark.later import loaded_later
 
 if TYPE_CHECKING:
     from aeron_spark.sbe.decoder import Decoder, Rows
@@ -49,25 +50,17 @@ __all__ = [
 ]
 
 
-_MODULES = {
-    "decoder": ("Decoder", "Rows"),
-    "encoder": ("Encoder",),
-    "framing": ("FRAMINGS",),
-    "model": ("Message", "Schema"),
-    "options": ("Options",),
-    "payloads": ("decode",),
-    "problem": ("Problem", "SchemaError"),
-    "schema": ("check", "load", "parse"),
-    "walk": ("DecodeError", "Decoded", "Walker"),
-}
-_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = loaded_later(
+    __name__,
+    {
+        "decoder": ("Decoder", "Rows"),
+        "encoder": ("Encoder",),
+        "framing": ("FRAMINGS",),
+        "model": ("Message", "Schema"),
+        "options": ("Options",),
+        "payloads": ("decode",),
+        "problem": ("Problem", "SchemaError"),
+        "schema": ("check", "load", "parse"),
+        "walk": ("DecodeError", "Decoded", "Walker"),
+    },
+)

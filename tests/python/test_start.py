@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 import aeron_spark
+import aeron_spark.archive
+import aeron_spark.sbe
 from aeron_spark.demo import __main__ as demo
 
 #: Modules that `--version` loads beyond those of a bare Python: 41 with Python 3.11, most of them argparse's.
@@ -46,7 +48,7 @@ def test_looking_at_a_driver_needs_no_arrow() -> None:
 
 
 def test_a_read_of_a_folder_is_planned_with_little() -> None:
-    """Spark does it in a new process, two or three times for each query."""
+    """A Spark session's first query waits for it, in two new processes."""
     loaded = run(
         "import sys\n"
         "import pyspark.sql.worker.plan_data_source_read\n"
@@ -69,6 +71,10 @@ def test_the_package_has_its_names_when_they_are_used() -> None:
     assert run(program) == "True True\n"
     with pytest.raises(AttributeError, match="module 'aeron_spark' has no attribute 'nonsense'"):
         _ = aeron_spark.nonsense  # type: ignore[attr-defined]
+    for package in (aeron_spark.archive, aeron_spark.sbe):
+        assert {*package.__all__} <= {*dir(package)}
+        assert all(hasattr(package, name) for name in package.__all__)
+        assert not hasattr(package, "nonsense")
 
 
 @pytest.mark.parametrize("module", ["aeron_spark.spark.source", "aeron_spark.spark.listener"])
