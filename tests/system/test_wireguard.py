@@ -30,6 +30,8 @@ with open(sys.argv[1], "wb", buffering=0) as seen:
     while True:
         seen.write(wire.recv(65536))
 """
+END = b"what was sent before has passed"
+SEND = "import socket, sys; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(sys.argv[2].encode(), (sys.argv[1], 9))"
 
 
 def run(host: Host, folder: Path, script: str) -> None:
@@ -89,7 +91,11 @@ def test_a_stream_through_the_tunnel(tunnel: tuple[Host, Host], way: str, tmp_pa
         publication.offer(MESSAGE)
         got: list[bytes] = []
         wait_until(lambda: subscription.poll(lambda message, _: got.append(message)) and got, 20, "the message")
+        sender = Process("sender", [*one.prefix, sys.executable, "-Ic", SEND, other.address, END.decode()])
+        assert sender.wait_end(timeout=30) == 0, sender.report()
+        seen = tmp_path / "seen"
+        wait_until(lambda: END in seen.read_bytes(), 20, "the listener to see what came after the message")
         listener.stop()
     assert got == [MESSAGE]
     # The way that is open shows that the listener would have seen it.
-    assert (MESSAGE in (tmp_path / "seen").read_bytes()) == (way == "open")
+    assert (MESSAGE in seen.read_bytes()) == (way == "open")
