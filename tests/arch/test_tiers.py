@@ -5,6 +5,9 @@ Method: this test carries no mark and tries each way of the kit to something mor
 
 from __future__ import annotations
 
+import itertools
+import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -30,14 +33,30 @@ def test_more_is_refused_without_the_mark(what: str) -> None:
         WAYS[what]()
 
 
-def test_the_make_targets_divide_all_tests() -> None:
+def files_of(command: str) -> list[Path]:
+    """What a command of pytest is given and does not ignore."""
+    words = shlex.split(command)
+    ignored = [ROOT / name for option, name in itertools.pairwise(words) if option == "--ignore"]
+    given = [ROOT / word for word in words if word.split("/")[0] == "tests" and ROOT / word not in ignored]
+    found = [file for path in given for file in ([path] if path.is_file() else path.rglob("test_*.py"))]
+    return [file for file in found if not {*file.parents} & {*ignored}]
+
+
+@pytest.mark.parametrize("ci", [{}, {"CI": "true"}], ids=["at a desk", "under CI"])
+def test_the_make_targets_divide_all_tests(ci: dict[str, str]) -> None:
+    """Under CI, `make test` gives them to two commands, each file to one."""
+    env = {name: value for name, value in os.environ.items() if name != "CI"} | ci
+    everything = sorted((ROOT / "tests").rglob("test_*.py"))
     for target, chosen in (
         ("test", f"not {require.MARK} and not more"),
         ("test-more", f"more and not {require.MARK}"),
         ("interop", require.MARK),
     ):
-        commands = subprocess.run(["make", "-n", target], cwd=ROOT, capture_output=True, text=True, check=True).stdout  # noqa: S607
-        assert any("pytest" in line and f'tests -m "{chosen}"' in line for line in commands.splitlines()), target
+        command = ["make", "-n", target]
+        made = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=True).stdout
+        commands = [line for line in made.splitlines() if "pytest" in line and f'-m "{chosen}"' in line]
+        given = [file for line in commands for file in files_of(line)]
+        assert sorted(given) == everything, target
 
 
 def test_what_is_missing_is_said_in_one_line() -> None:
