@@ -125,6 +125,7 @@ lint: build lint-c ## style and types
 coverage-python: build java
 	@ls build/coverage-python/data.* >/dev/null 2>&1 || { $(MEASURE); }
 	$(BIN)/coverage combine -q
+	@rm -f build/coverage-python/data.* # of processes that were killed while they wrote theirs
 	@$(BIN)/coverage report > build/coverage-python.txt
 	@echo "$$($(BIN)/coverage report --format=total --precision=1) % of the lines of Python"
 	@$(BIN)/coverage report --format=total --fail-under=$(LEAST_COVERAGE) >/dev/null
