@@ -30,6 +30,7 @@ from aeron_spark.spark.reading.rows import read_schema
 from aeron_spark.spark.reading.schema import message_fields
 from tests.kit import dirs, require
 from tests.kit.payload import payload
+from tests.kit.wait import wait_until
 from tests.spark import recorded
 from tests.spark.session import JAR
 from tests.spark.test_ledger import Sink, close_pool
@@ -185,6 +186,25 @@ def test_metrics_count_bytes_and_messages(spark: SparkSession, folder: Path) -> 
     assert length is not None
     found = metrics_of(frame.select("position"))
     assert found == {"aeronMessages": 600, "aeronBytes": length[0], "aeronHandedOver": 0}
+
+
+@WITH_JAR
+def test_the_user_interface_shows_metrics_as_it_does_those_of_spark(spark: SparkSession, folder: Path) -> None:
+    frame = load(spark, folder, "jvm", recordingIds="0")
+    length = frame.agg(F.max("next_position")).first()
+    assert length is not None
+    frame.write.format("noop").mode("overwrite").save()
+    store = spark._jsparkSession.sharedState().statusStore()
+    last = store.executionsList().last()
+    wait_until(
+        lambda: store.execution(last.executionId()).get().metricValues() is not None, 30, "the metrics of a query"
+    )
+    texts = store.executionMetrics(last.executionId())
+    metrics = [last.metrics().apply(at) for at in range(last.metrics().size())]
+    shown = {metric.name(): texts.get(metric.accumulatorId()) for metric in metrics}
+    assert shown["messages read"].get() == "600"
+    assert shown["bytes of recordings read"].get() == f"{length[0] / (1 << 20):.1f} MiB"
+    assert shown["bytes of recordings left to Python"].get() == "0 B"
 
 
 # -- errors --------------------------------------------------------------------------------------------------------
