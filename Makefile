@@ -26,7 +26,7 @@ EXTRA = $(shell $(PYTHON) -Ic "import shlex, tomllib; print(shlex.join(tomllib.l
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help build run check verify coverage test test-more compat compat-pythons lint lint-c spec-report docs docs-serve format abi wheel release release-elsewhere interop attack sandboxed interop-long conformance bench bench-readme sanitize sim sim-archive soak soak-transport soak-archive soak-spark soak-sbe mutants fuzz clean
+.PHONY: help build run check verify coverage test test-more compat compat-pythons lint lint-c spec-report docs docs-serve format abi wheel release release-elsewhere interop attack sandboxed interop-long conformance bench bench-figures sanitize sim sim-archive soak soak-transport soak-archive soak-spark soak-sbe mutants fuzz clean
 
 help: ## show these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -222,8 +222,8 @@ conformance: build ## UDP and archive scenarios over raw messages against PEER=o
 bench: build native-tests ## figures into build/bench.jsonl, with a table: GROUPS='udp ipc' for some rows, PAIRS=n at least of each, BEFORE=build/native of another checkout as peer
 	$(if $(PAIRS),AERON_SPARK_BENCH_PAIRS=$(PAIRS)) $(if $(BEFORE),AERON_SPARK_BENCH_BEFORE=$(abspath $(BEFORE)) AERON_SPARK_BIN=$(abspath $(NATIVE))) $(BIN)/python -m tests.bench.run $(GROUPS)
 
-bench-readme: build ## the README's figures, out of build/bench.jsonl
-	$(BIN)/python -m tests.bench.readme
+bench-figures: build ## the figures of README.md and docs/performance.md, out of build/bench.jsonl
+	$(BIN)/python -m tests.bench.figures
 
 sanitize: build/.environment ## C tests under each of SANITIZERS
 	set -e; for name in $(SANITIZERS); do \

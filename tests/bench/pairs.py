@@ -24,6 +24,7 @@ from tests.bench.machine import DISTURBED, Watch
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "build" / "bench.jsonl"
 PAIRS = 5
+GROUP = "AERON_SPARK_BENCH_GROUP"  # of the rows that this process measures
 LEAST_PAIRS = "AERON_SPARK_BENCH_PAIRS"  # of every row; `make bench PAIRS=9` sets it
 # The build folder of another checkout of this tree; `make bench BEFORE=...` makes it the peer, and shows what a change cost.
 BEFORE = Path(os.environ["AERON_SPARK_BENCH_BEFORE"]) if os.environ.get("AERON_SPARK_BENCH_BEFORE") else None
@@ -50,6 +51,7 @@ class Row:
     details: Mapping[str, object] = field(default_factory=dict)
     failure: str = ""  # what ended the row instead of figures
     others: float = 0.0  # share of the cores that other programs took meanwhile
+    group: str = ""
 
     def is_disturbed(self) -> bool:
         """Whether other programs took so much that the figures prove nothing."""
@@ -171,6 +173,7 @@ def measure(
         details={**shown, "seconds": round(time.monotonic() - started, 1)},
         failure=failure,
         others=runs_of.others if runs_of else round(watch.share(), 3),
+        group=os.environ.get(GROUP, ""),
     )
     RESULTS.parent.mkdir(parents=True, exist_ok=True)
     with RESULTS.open("a", encoding="utf-8") as results:

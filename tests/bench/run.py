@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
+import os
 import signal
 import sys
 from concurrent.futures import ProcessPoolExecutor
@@ -27,7 +28,7 @@ from tests.bench import (
     wire_rows,
 )
 from tests.bench.machine import DISTURBED
-from tests.bench.pairs import RESULTS, Row, print_table
+from tests.bench.pairs import GROUP, RESULTS, Row, print_table
 from tests.kit import processes, stock, stock_c, stock_sbe
 
 # The stock peers of each group; built once, before anything is measured.
@@ -60,6 +61,7 @@ GROUPS = {
 def _measure(group: str) -> list[Row]:
     # A driver that spins and is left behind would spoil all that is measured after it.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    os.environ[GROUP] = group
     try:
         return GROUPS[group]()
     finally:

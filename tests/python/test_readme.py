@@ -11,12 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench import readme as figures
+from tests.bench import figures
+from tests.bench.run import GROUPS
 from tests.kit import readme
 from tests.mutants import tables
 
 ROOT = Path(__file__).resolve().parents[2]
 README = readme.TEXT
+PAGE = (ROOT / "docs" / "performance.md").read_text("utf-8")
 
 
 def activated() -> dict[str, str]:
@@ -58,31 +60,60 @@ def test_snippets_and_commands_in_their_order(tmp_path: Path, aeron_dir: Path) -
 def test_figures_are_written_never_typed(tmp_path: Path) -> None:
     row = {
         "name": "udp_stream_288", "unit": "MB/s", "ours": 1234.5, "peer": 617.25, "peer_name": "stock C driver 1.52.0",
-        "ratio": 2.0, "runs": 5, "machine": "A processor, 2 cores", "commit": "abc", "failure": "", "others": 0.02,
+        "ratio": 2.0, "target": 2.5, "spread": 0.07, "runs": 5, "machine": "A processor, 2 cores", "commit": "abc",
+        "group": "udp", "details": {}, "ours_config": {}, "peer_config": {}, "failure": "", "others": 0.02,
     }  # fmt: skip
     rows = [
         row,
         {**row, "name": "udp_rtt_p50", "failure": "pair 1"},
         {**row, "name": "udp_rtt_p99", "others": 0.2},
-        {**row, "peer_name": "driver of before"},
+        {
+            **row,
+            "name": "record_1k",
+            "group": "archive",
+            "details": {"limit": {"share": 0.83, "enough": 0.8, "figure": 1}},
+        },
     ]
-    results, page = tmp_path / "bench.jsonl", tmp_path / "README.md"
-    results.write_text("".join(f"{json.dumps(one)}\n" for one in rows[:3]), "utf-8")
-    page.write_text(README, "utf-8")
+    results, readme, page = (tmp_path / name for name in ("bench.jsonl", "README.md", "performance.md"))
+
+    def write(*rows: object) -> str:
+        results.write_text("".join(f"{json.dumps(one)}\n" for one in rows), "utf-8")
+        figures.main(results, readme, page)
+        return page.read_text("utf-8")
+
+    def unmarked(text: str) -> str:
+        return re.sub(r"(<!-- figures).*?(?=<!-- end of figures)", r"\1", text, flags=re.DOTALL)
+
+    readme.write_text(README, "utf-8")
+    page.write_text(PAGE, "utf-8")
     for _ in range(2):
-        figures.main(results, page)
-    text = page.read_text("utf-8")
+        found = write(*rows)
+    text = readme.read_text("utf-8")
     assert "A processor, 2 cores; " in text
     assert (
         text.count("| UDP on loopback, messages of 288 bytes | 1,234 MB/s | 617 MB/s (C driver 1.52.0) | 2.00 |") == 1
     )
     assert "round trip" not in text
-    assert text.replace(re.findall(f"{figures.BEGIN}.*{figures.END}", text, re.DOTALL)[0], "") == re.sub(
-        f"{figures.BEGIN}.*{figures.END}", "", README, flags=re.DOTALL
-    )
-    results.write_text(json.dumps(rows[3]), "utf-8")
-    with pytest.raises(SystemExit, match="no row that was measured undisturbed against stock Aeron"):
-        figures.main(results, page)
+    beside = "1,234 MB/s | 617 MB/s, stock C driver 1.52.0 | 2.00 | 7% |"
+    for line in (
+        f"| `udp_stream_288` | {beside} target 2.5, **missed** |",
+        "| `udp_rtt_p50` | | stock C driver 1.52.0 | | | failed |",
+        f"| `udp_rtt_p99` | {beside} target 2.5, not judged, others 20% |",
+        f"| `record_1k` | {beside} target 2.5, 83% of the machine's limit |",
+    ):
+        assert found.count(line) == 1, line
+    assert (unmarked(text), unmarked(found)) == (unmarked(README), unmarked(PAGE))
+    # A group that was not run keeps its figures, and so does the README without a row of its own.
+    again = write({**rows[3], "ours": 9.0, "peer_name": "one that is not stock"})
+    assert "| `udp_stream_288` | 1,234 MB/s |" in again
+    assert "| `record_1k` | 9 MB/s |" in again
+    assert readme.read_text("utf-8") == text
+    with pytest.raises(SystemExit, match="without BEFORE"):
+        write({**row, "peer_name": "driver of ../before/build/native"})
+
+
+def test_each_group_of_benchmarks_has_its_place_on_the_page() -> None:
+    assert re.findall(r"<!-- figures of ([a-z-]+):", PAGE) == list(GROUPS)
 
 
 def test_commands_in_the_text_exist() -> None:
