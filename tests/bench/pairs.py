@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import shutil
 import statistics
 import subprocess
 import sys
@@ -92,7 +93,9 @@ def machine() -> str:
 
 
 def commit() -> str:
-    """Commit of the tree, with + where it has changes."""
+    """Commit of the tree, with + where it has changes; "unknown" outside of a clone and without git."""
+    if shutil.which("git") is None:
+        return "unknown"
     done = subprocess.run(
         ["git", "describe", "--always", "--dirty=+", "--abbrev=10"],  # noqa: S607 - as the user's shell finds it
         cwd=ROOT,

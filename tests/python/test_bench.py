@@ -9,6 +9,8 @@ import pytest
 
 from tests.bench import jvm_rows, pairs
 from tests.bench.machine import DISTURBED, Watch
+from tests.kit import require
+from tests.spark.session import JAR
 
 US, CHILD, OTHER, THREAD = 10, 11, 20, 30
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -16,6 +18,8 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 def test_what_the_benchmarks_give_to_the_jvm_compiles() -> None:
     """It uses the engine's own vectors, which change."""
+    if not JAR:
+        require.missing("the jar of Spark's JVM, which `make build` makes where there is a JDK of Java 17 or newer")
     assert jvm_rows.jars().keys() == {"spark__jars"}
 
 
@@ -77,3 +81,8 @@ def test_a_row_says_how_busy_the_machine_was(tmp_path: Path, monkeypatch: pytest
     assert measured().others == 0.25
     assert measured(row(others=0.5)).others == 0.5, "its figures are of that row's runs"
     assert '"others": 0.25' in (tmp_path / "bench.jsonl").read_text("utf-8")
+
+
+def test_a_machine_without_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert pairs.commit() == "unknown"
