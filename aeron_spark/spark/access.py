@@ -24,9 +24,10 @@ from aeron_spark.types import RecordChecksum
 
 if TYPE_CHECKING:
     from aeron_spark.archive.client import Archive
+    from aeron_spark.archive.objects import ObjectFolder
     from aeron_spark.archive.remote import RemoteArchive
 
-__all__ = ["SEGMENTS", "AccessOptions", "choose_mode", "open_recordings"]
+__all__ = ["OBJECT_STORE", "SEGMENTS", "AccessOptions", "choose_mode", "open_objects", "open_recordings"]
 
 AUTO, SEGMENTS, REPLAY, OBJECT_STORE = "auto", "segments", "replay", "object store"
 ACCESS_MODES = (AUTO, SEGMENTS, REPLAY, OBJECT_STORE)
@@ -127,7 +128,7 @@ def open_recordings(options: AccessOptions, checksum: RecordChecksum) -> Recordi
     mode, why = choose_mode(options)
     _log(f"access={mode}: {why}")
     if mode == OBJECT_STORE:
-        return _open_objects(options, checksum)
+        return open_objects(options, checksum)
     if mode == REPLAY:
         return _open_replay(options)
     assert options.path is not None  # noqa: S101 - parse() has seen to that
@@ -212,7 +213,8 @@ def _connect(options: AccessOptions, response_channel: str) -> Archive:
 # -- object store --------------------------------------------------------------------------------------------------
 
 
-def _open_objects(options: AccessOptions, checksum: RecordChecksum) -> RecordingSource:
+def open_objects(options: AccessOptions, checksum: RecordChecksum) -> ObjectFolder:
+    """The recordings of an object store; the caller closes the result."""
     assert options.path is not None  # noqa: S101 - parse() has seen to that
     arguments: dict[str, Any] = json.loads(options.store_options or "{}")
     if options.store_credentials_file is not None:

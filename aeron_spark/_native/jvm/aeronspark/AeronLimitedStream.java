@@ -5,13 +5,14 @@ import org.apache.spark.sql.connector.read.streaming.Offset;
 import org.apache.spark.sql.connector.read.streaming.ReadLimit;
 import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** A stream whose micro-batches Spark limits. */
 class AeronLimitedStream extends AeronStream implements SupportsTriggerAvailableNow {
     private final SupportsTriggerAvailableNow python;
 
-    AeronLimitedStream(MicroBatchStream python, StructType schema) {
-        super(python, schema);
+    AeronLimitedStream(MicroBatchStream python, StructType schema, CaseInsensitiveStringMap options) {
+        super(python, schema, options);
         this.python = (SupportsTriggerAvailableNow) python;
     }
 
