@@ -1,4 +1,4 @@
-"""Lag of a streaming query: computed from its progress.
+"""Lag of a streaming query: computed from its progress, or from two offsets.
 
 Spark's progress of this source holds where the last micro-batch ended (``endOffset``) and how far the recordings go
 (``latestOffset``). Bytes behind are exact from that; messages and seconds need the archive's folder. With
@@ -18,10 +18,11 @@ import pyarrow as pa
 from aeron_spark.archive.recordings import is_ledger
 from aeron_spark.archive.segments import Folder
 from aeron_spark.errors import AeronError, UsageError
+from aeron_spark.spark.log import LOG
 from aeron_spark.spark.planning.options import local_folder
 from aeron_spark.spark.planning.selection import identity_of
 
-__all__ = ["Lag", "lag", "total"]
+__all__ = ["Lag", "lag", "source_metrics", "total"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +100,20 @@ def total(lags: Mapping[int, Lag]) -> Lag:
         messages=None if messages is None else sum(messages),
         seconds=None if seconds is None else max(seconds),
     )
+
+
+def source_metrics(end: Mapping[str, Any], latest: Mapping[str, Any]) -> dict[str, str]:
+    """The lag as the metrics of a source in Spark's progress, as Kafka's are. None where it is not known: it ends no query."""
+    try:
+        lags = lag({"sources": [{"endOffset": end, "latestOffset": latest}]})
+    except AeronError as error:
+        LOG.warning("the lag of a query is unknown: %s", error)
+        return {}
+    sizes = _known([one.bytes for one in lags.values()])
+    found = {"recordings": len(lags)}
+    if sizes is not None:
+        found |= {"bytesBehindLatest": sum(sizes), "maxBytesBehindLatest": max(sizes)}
+    return {name: str(value) for name, value in found.items()}
 
 
 def _known(values: list[Any]) -> list[Any] | None:
