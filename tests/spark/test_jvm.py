@@ -24,6 +24,7 @@ from pyspark.sql import functions as F
 from aeron_spark import Folder
 from aeron_spark.errors import AeronError, UsageError
 from aeron_spark.spark import jvm
+from aeron_spark.spark.listener import lag, total
 from aeron_spark.spark.planning.engine import jvm_job
 from aeron_spark.spark.planning.options import ReadOptions
 from aeron_spark.spark.planning.ranges import Range
@@ -67,6 +68,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         sink = Sink(archive)
         sink.task(b"lost attempt", batch=0)
         sink.commit(sink.task(b"a row", b"another", batch=0))
+        sink.commit(sink.task(b"a third", batch=1))
         close_pool()
     return archive_dir
 
@@ -562,6 +564,46 @@ def test_restarts_alternate_engines_on_one_checkpoint(spark: SparkSession, tmp_p
         payload(1001, index, SIZES[index % len(SIZES)]) for index in range(300)
     ]
     assert offsets_in(tmp_path / "mixed") == offsets_in(tmp_path / "alone")
+
+
+@WITH_JAR
+@pytest.mark.parametrize("options", [{}, {"isolation": "read_committed"}], ids=str)
+def test_progress_has_the_lag_as_metrics(
+    spark: SparkSession, folder: Path, tmp_path: Path, options: dict[str, str]
+) -> None:
+    """The same numbers as the listener's, batch by batch, whoever reads; none in the batch that a restart runs again."""
+    limits = {"recordingIds": "1", "maxMessagesPerTrigger": "1"} if options else {"maxBytesPerTrigger": "400k"}
+
+    def run(engine: str) -> list[Any]:
+        stream = spark.readStream.format("aeron").options(
+            engine=engine, startingPositions="earliest", **limits, **options
+        )
+        writer = (
+            stream.load(str(folder)).writeStream.format("noop").option("checkpointLocation", str(tmp_path / engine))
+        )
+        query = writer.trigger(availableNow=True).start()
+        assert query.awaitTermination(120)
+        return list(query.recentProgress)
+
+    for engine in ("jvm", "python"):
+        progress = run(engine)
+        behind = []
+        for batch in progress:
+            lags = lag(batch)
+            behind.append(total(lags).bytes or 0)
+            assert batch["sources"][0].metrics == {
+                "recordings": str(len(lags)),
+                "bytesBehindLatest": str(behind[-1]),
+                "maxBytesBehindLatest": str(max(one.bytes or 0 for one in lags.values())),
+            }
+        assert behind == sorted(behind, reverse=True)
+        assert behind[-1] == 0
+        assert behind[0] > 0
+        for name in ("{}", ".{}.crc"):
+            (tmp_path / engine / "commits" / name.format(progress[-1].batchId)).unlink()
+        (again, *_) = run(engine)
+        assert again.batchId == progress[-1].batchId
+        assert again.sources[0].metrics == {}
 
 
 @WITH_JAR

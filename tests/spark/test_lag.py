@@ -15,6 +15,7 @@ from pyspark.sql.streaming.datasource import ReadMaxBytes
 
 from aeron_spark.errors import UsageError
 from aeron_spark.spark.listener import Lag, LagListener, lag, total
+from aeron_spark.spark.planning.lag import source_metrics
 from tests.kit import dirs
 from tests.spark import recorded
 from tests.spark.readers import Follower, read
@@ -99,6 +100,22 @@ def test_a_total_knows_no_more_than_its_parts(name: str) -> None:
     both = total({0: known, 1: Lag(bytes=7, messages=1, seconds=0.5)})
     assert both == Lag(bytes=12, messages=3, seconds=1.5)
     assert total({0: known, 1: replace(known, **{name: None})}) == replace(total({0: known, 1: known}), **{name: None})
+
+
+def test_metrics_of_a_source() -> None:
+    """Of several recordings, and of committed rows; what is not known is left out, and ends no query."""
+    latest = {**END, "positions": {"0": 96, "1": 160}}
+    assert source_metrics(END, latest) == {
+        "recordings": "2",
+        "bytesBehindLatest": "160",
+        "maxBytesBehindLatest": "128",
+    }
+    part = {"bytes": 64, "messages": 2, "begin": 0, "end": 64}
+    committed = {**latest, "behind": {"after": END["positions"], "ranges": {"7": part}}}
+    assert source_metrics(END, committed)["bytesBehindLatest"] == "64"
+    committed["behind"] = {"after": latest["positions"], "ranges": {"7": part}}
+    assert source_metrics(END, committed) == {}, "of another end"
+    assert source_metrics({**END, "positions": {}}, {**latest, "positions": {}}) == {"recordings": "0"}
 
 
 @pytest.mark.parametrize("given", [{}, "", "{}", "null", 7, {"lag": 1}])

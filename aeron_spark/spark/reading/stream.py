@@ -3,10 +3,14 @@
 It handles these habits of Spark (Spec: 09 §3): Spark asks for the initial offset twice, and once more after a crash
 inside batch 0; offsets are compared as text; nothing checks that they advance; partitions are planned again on replay; commits
 arrive one batch late; an idle query polls the latest offset many times a second.
+
+The engine in the JVM asks for more by the call that plans a micro-batch, with a request in place of its end: see
+``planning/real_time.py``, and ``{"lagTo": <newest offset>}`` for how far the begin is behind that, as metrics of the source.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from typing import cast
 
@@ -16,6 +20,7 @@ from pyspark.sql.types import StructType
 
 from aeron_spark.errors import AeronError
 from aeron_spark.spark.features import StreamReader
+from aeron_spark.spark.planning.lag import source_metrics
 from aeron_spark.spark.planning.limits import budget_of, default_limit
 from aeron_spark.spark.planning.offsets import Offset
 from aeron_spark.spark.planning.options import ReadOptions
@@ -77,7 +82,10 @@ class AeronStreamReader(StreamReader):
         self.planner.pin()
 
     def plan(self, start: dict[str, object], end: dict[str, object]) -> Sequence[InputPartition]:
-        """The planned ranges, cut for tasks; or what Real-Time Mode asks for in place of them."""
+        """The planned ranges, cut for tasks; or what the engine in the JVM asks for in place of them."""
+        newest = end.get("lagTo")
+        if isinstance(newest, dict):
+            return [RangesPartition((), json.dumps({"metrics": source_metrics(start, newest)}))]
         request = request_of(end)
         if request is not None:
             planner = self.planner

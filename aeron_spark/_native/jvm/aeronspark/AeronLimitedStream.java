@@ -1,19 +1,24 @@
 package aeronspark;
 
+import java.util.Map;
+import java.util.Optional;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.connector.read.streaming.Offset;
 import org.apache.spark.sql.connector.read.streaming.ReadLimit;
+import org.apache.spark.sql.connector.read.streaming.ReportsSourceMetrics;
 import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** A stream whose micro-batches Spark limits. */
-class AeronLimitedStream extends AeronStream implements SupportsTriggerAvailableNow {
+/** A stream whose micro-batches Spark limits, and whose newest offset it asks for beside their ends. */
+class AeronLimitedStream extends AeronStream implements SupportsTriggerAvailableNow, ReportsSourceMetrics {
     private final SupportsTriggerAvailableNow python;
+    private final Lag lag;
 
     AeronLimitedStream(MicroBatchStream python, StructType schema, CaseInsensitiveStringMap options) {
         super(python, schema, options);
         this.python = (SupportsTriggerAvailableNow) python;
+        lag = new Lag(python);
     }
 
     @Override
@@ -28,7 +33,12 @@ class AeronLimitedStream extends AeronStream implements SupportsTriggerAvailable
 
     @Override
     public Offset reportLatestOffset() {
-        return python.reportLatestOffset();
+        return lag.upTo(python.reportLatestOffset());
+    }
+
+    @Override
+    public Map<String, String> metrics(Optional<Offset> consumed) {
+        return lag.of(consumed.orElse(null));
     }
 
     @Override

@@ -13,6 +13,8 @@ import java.nio.charset.StandardCharsets;
 import net.razorvine.pickle.PickleException;
 import net.razorvine.pickle.Unpickler;
 import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
+import org.apache.spark.sql.connector.read.streaming.Offset;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.slf4j.Logger;
@@ -49,6 +51,11 @@ final class Planned implements InputPartition {
             planned[at] = new Planned(partitions[at]);
         }
         return planned;
+    }
+
+    /** The answer to a request, which stands in place of the end of a micro-batch (reading/stream.py). */
+    static Planned[] asked(MicroBatchStream python, Offset start, JsonNode request) {
+        return of(python.planInputPartitions(start, python.deserializeOffset(request.toString())));
     }
 
     /** Spark's partitions of a batch and of a stream have the pickle by one name. */

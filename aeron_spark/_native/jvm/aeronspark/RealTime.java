@@ -48,7 +48,7 @@ final class RealTime {
     }
 
     private Planned[] ask(ObjectNode request) {
-        return Planned.of(python.planInputPartitions(start, python.deserializeOffset(request.toString())));
+        return Planned.asked(python, start, request);
     }
 
     /** How far the task of one partition has read. */
