@@ -41,6 +41,9 @@ ERRORS = tuple(
     for number in range(len(ffi.typeof("as_sbe_error").elements))
 )
 MAX_KEPT_SCRATCH = 4
+MAX_EXPORTED = 4096
+"""Messages of which C makes all columns in one call and one block of memory. Of more, each column's memory is Arrow's, whose
+pool keeps its pages: a large block would be of fresh pages each time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,8 +126,9 @@ class _Template:
             scratch = self._idle.pop()
         except IndexError:
             scratch = Scratch(self.plan, self.tasks)
-        run = Run(self.plan, self.tasks, scratch, (payload, starts, ends))
-        batch = self._exporter.batch(run, scratch) if self._exporter else None
+        exporter = self._exporter if len(starts) <= MAX_EXPORTED else None
+        run = Run(self.plan, self.tasks, scratch, (payload, starts, ends), gathers=exporter is None)
+        batch = exporter.batch(run, scratch) if exporter else None
         if batch is None:
             run.gather()
             columns = [column.make(run) for column in self.columns.values()]

@@ -1,5 +1,5 @@
-/* Detects nulls among contiguous values, in loops that the compiler vectorises, also for wider vectors where the processor has
- * them. Flags are bytes here; sbe_numbers.c packs eight of them into bits at once. */
+/* Detects nulls among contiguous values, and divides them, in loops that the compiler vectorises, also for wider vectors where the
+ * processor has them. Flags are bytes here; sbe_numbers.c packs eight of them into bits at once. */
 #include "sbe_nulls.h"
 
 #define FIXED static inline __attribute__((always_inline))
@@ -34,6 +34,23 @@ FIXED void clear_nulls(void *values, int64_t count, int32_t width, uint64_t null
     }
 }
 
+/* Processors convert 64-bit integers to doubles one by one. In the bits of a double between 2^52 and 2^53 the last bit is worth 1, so
+ * adding an integer to the bits of 1.5 * 2^52 adds its value, and the subtraction is exact. */
+FIXED void divide(
+    const int64_t *restrict mantissas, const double *restrict down, const double *restrict up, int64_t count, double *restrict out)
+{
+    const double middle = 0x1.8p52;
+    int64_t bits_of_middle;
+    memcpy(&bits_of_middle, &middle, sizeof(bits_of_middle));
+    for (int64_t i = 0; i < count; i++)
+    {
+        const int64_t bits = mantissas[i] + bits_of_middle;
+        double sum;
+        memcpy(&sum, &bits, sizeof(sum));
+        out[i] = (sum - middle) / down[i] * up[i];
+    }
+}
+
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <immintrin.h>
@@ -57,6 +74,12 @@ __attribute__((target("avx2"))) static void clear_nulls_avx2(
 {
     clear_nulls(values, count, width, null_bits, flags);
 }
+
+__attribute__((target("avx2"))) static void divide_avx2(
+    const int64_t *mantissas, const double *down, const double *up, int64_t count, double *out)
+{
+    divide(mantissas, down, up, count, out);
+}
 #endif
 
 void asi_sbe_clear_nulls(void *values, int64_t count, int32_t width, uint64_t null_bits, uint8_t *flags)
@@ -69,6 +92,18 @@ void asi_sbe_clear_nulls(void *values, int64_t count, int32_t width, uint64_t nu
     }
 #endif
     clear_nulls(values, count, width, null_bits, flags);
+}
+
+void asi_sbe_divide(const int64_t *mantissas, const double *down, const double *up, int64_t count, double *out)
+{
+#if defined(__x86_64__)
+    if (asi_sbe_has_avx2)
+    {
+        divide_avx2(mantissas, down, up, count, out);
+        return;
+    }
+#endif
+    divide(mantissas, down, up, count, out);
 }
 
 void asi_sbe_clear_nans(void *values, int64_t count, int32_t width, uint8_t *flags)
