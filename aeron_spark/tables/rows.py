@@ -113,7 +113,7 @@ class RowMaker:
             batch = batch.filter(pa.array(sbe.of_templates(batch.column("value"), self._templates)))
         found = sbe.decode(batch.column("value"), self._of_sbe)
         kept = batch.select(self._kept)
-        if len(found.messages) != batch.num_rows or not np.array_equal(found.messages, np.arange(batch.num_rows)):
+        if not found.is_one_each and not np.array_equal(found.messages, np.arange(batch.num_rows)):
             kept = kept.take(pa.array(found.messages))
         columns = [*kept.columns, *(found.batch.column(name) for name in self._of_sbe)]
         names = [*self._kept, *self._of_sbe]
