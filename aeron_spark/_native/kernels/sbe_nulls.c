@@ -36,19 +36,24 @@ FIXED void clear_nulls(void *values, int64_t count, int32_t width, uint64_t null
 
 /* Processors convert 64-bit integers to doubles one by one. In the bits of a double between 2^52 and 2^53 the last bit is worth 1, so
  * adding an integer to the bits of 1.5 * 2^52 adds its value, and the subtraction is exact. */
-FIXED void divide(
-    const int64_t *restrict mantissas, const double *restrict down, const double *restrict up, int64_t count, double *restrict out)
+FIXED bool divide(const int64_t *restrict mantissas, bool is_signed, const double *restrict down, const double *restrict up,
+    int64_t count, double *restrict out)
 {
     const double middle = 0x1.8p52;
-    int64_t bits_of_middle;
+    const uint64_t half = is_signed ? (uint64_t)1 << 51 : 0;
+    uint64_t bits_of_middle;
+    uint64_t seen = 0;
     memcpy(&bits_of_middle, &middle, sizeof(bits_of_middle));
     for (int64_t i = 0; i < count; i++)
     {
-        const int64_t bits = mantissas[i] + bits_of_middle;
+        const uint64_t mantissa = (uint64_t)mantissas[i];
+        const uint64_t bits = mantissa + bits_of_middle;
         double sum;
         memcpy(&sum, &bits, sizeof(sum));
+        seen |= mantissa + half;
         out[i] = (sum - middle) / down[i] * up[i];
     }
+    return 0 == seen >> (is_signed ? 52 : 51);
 }
 
 #if defined(__x86_64__)
@@ -75,10 +80,10 @@ __attribute__((target("avx2"))) static void clear_nulls_avx2(
     clear_nulls(values, count, width, null_bits, flags);
 }
 
-__attribute__((target("avx2"))) static void divide_avx2(
-    const int64_t *mantissas, const double *down, const double *up, int64_t count, double *out)
+__attribute__((target("avx2"))) static bool divide_avx2(
+    const int64_t *mantissas, bool is_signed, const double *down, const double *up, int64_t count, double *out)
 {
-    divide(mantissas, down, up, count, out);
+    return divide(mantissas, is_signed, down, up, count, out);
 }
 #endif
 
@@ -94,16 +99,15 @@ void asi_sbe_clear_nulls(void *values, int64_t count, int32_t width, uint64_t nu
     clear_nulls(values, count, width, null_bits, flags);
 }
 
-void asi_sbe_divide(const int64_t *mantissas, const double *down, const double *up, int64_t count, double *out)
+bool asi_sbe_divide(const int64_t *mantissas, bool is_signed, const double *down, const double *up, int64_t count, double *out)
 {
 #if defined(__x86_64__)
     if (asi_sbe_has_avx2)
     {
-        divide_avx2(mantissas, down, up, count, out);
-        return;
+        return divide_avx2(mantissas, is_signed, down, up, count, out);
     }
 #endif
-    divide(mantissas, down, up, count, out);
+    return divide(mantissas, is_signed, down, up, count, out);
 }
 
 void asi_sbe_clear_nans(void *values, int64_t count, int32_t width, uint8_t *flags)

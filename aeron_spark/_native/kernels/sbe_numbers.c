@@ -113,7 +113,7 @@ static void gather_any(const asi_sbe_place *p, const asi_sbe_place *e, as_sbe_ta
         const bool is_there =
             asi_sbe_has_field(p, column, i) && (!task->has_exponent || asi_sbe_has_field(e, &task->exponent, i));
         const int32_t exponent = !task->has_exponent ? task->shift :
-            is_there ? (int8_t)p->bytes[p->starts[i] + task->exponent.offset] : 0;
+            is_there ? (int32_t)asi_sbe_extend(p->bytes[p->starts[i] + task->exponent.offset], 1) : 0;
         for (int32_t k = 0; k < column->repeat; k++)
         {
             const int64_t at = i * column->repeat + k;
@@ -314,38 +314,32 @@ FIXED void gather_unsigned_long(
     keep_flags(task, flags, first, end - first);
 }
 
-/* Not zero if a mantissa is below -2^51 or above 2^51: for the loop in vectors, that is, which may then not be taken. */
-FIXED uint64_t find_wide(const int64_t *mantissas, int64_t count, bool is_signed)
+/* Powers of ten to divide and to multiply by. False: they are not right, as an exponent is beyond those of exact doubles. Not inlined,
+ * where the tables' addresses have no registers. */
+static __attribute__((noinline)) bool load_powers(
+    const uint8_t *bytes, const int64_t *restrict starts, int64_t count, double *restrict down, double *restrict up)
 {
-    const uint64_t most = (uint64_t)1 << 51;
-    uint64_t wide = 0;
+    uint32_t most = 0;
     for (int64_t i = 0; i < count; i++)
     {
-        const uint64_t mantissa = (uint64_t)mantissas[i];
-        wide |= is_signed ? mantissa + most > 2 * most : mantissa > most;
+        const int32_t exponent = (int32_t)asi_sbe_extend(bytes[starts[i]], 1);
+        const uint32_t index = asi_sbe_power_index(exponent);
+        const uint32_t above = (uint32_t)(exponent + ASI_SBE_MAX_POWER);
+        down[i] = ASI_SBE_DOWN[index];
+        up[i] = ASI_SBE_UP[index];
+        most = above > most ? above : most;
     }
-    return wide;
+    return most <= 2 * ASI_SBE_MAX_POWER;
 }
 
-/* Powers of ten to divide and to multiply by. True: an exponent is beyond the exact ones. */
-FIXED bool load_powers(const asi_sbe_place *p, const as_sbe_task *task, int64_t first, int64_t count, int8_t *restrict exponents,
-    double *restrict down, double *restrict up)
+FIXED bool fill_powers(const as_sbe_task *task, int64_t count, double *restrict down, double *restrict up)
 {
-    const uint8_t *bytes = p->bytes + task->exponent.offset;
-    const int64_t *restrict starts = p->starts + first;
-    bool is_far = false;
     for (int64_t i = 0; i < count; i++)
     {
-        const int32_t given = task->has_exponent ? (int8_t)bytes[starts[i]] : task->shift;
-        const bool is_exact = given >= -ASI_SBE_MAX_POWER && given <= ASI_SBE_MAX_POWER;
-        const int32_t exponent = is_exact ? given : 0;
-        const int32_t above = exponent & ~(exponent >> 31);
-        exponents[i] = (int8_t)given;
-        down[i] = ASI_SBE_POWERS[above - exponent];
-        up[i] = ASI_SBE_POWERS[above];
-        is_far |= !is_exact;
+        down[i] = ASI_SBE_DOWN[asi_sbe_power_index(task->shift)];
+        up[i] = ASI_SBE_UP[asi_sbe_power_index(task->shift)];
     }
-    return is_far;
+    return task->shift <= ASI_SBE_MAX_POWER && task->shift >= -ASI_SBE_MAX_POWER;
 }
 
 FIXED void gather_double(const asi_sbe_place *p, as_sbe_task *task, int64_t first, int64_t end, int32_t width, bool is_signed,
@@ -355,8 +349,11 @@ FIXED void gather_double(const asi_sbe_place *p, as_sbe_task *task, int64_t firs
     int64_t mantissas[BLOCK];
     double down[BLOCK];
     double up[BLOCK];
-    int8_t exponents[BLOCK];
     double *out = (double *)task->out + first;
+    if (count <= 0)
+    {
+        return; /* which a block never is; the compiler wants to see that all of what is read below was written */
+    }
     load_integers(p, task, first, count, width, is_signed, is_big_endian, mantissas);
     if (NO_NULL != null)
     {
@@ -365,15 +362,18 @@ FIXED void gather_double(const asi_sbe_place *p, as_sbe_task *task, int64_t firs
         asi_sbe_clear_nulls(mantissas, count, 8, is_signed ? (uint64_t)asi_sbe_extend(bits, width) : bits, flags);
         keep_flags(task, flags, first, count);
     }
-    if (!load_powers(p, task, first, count, exponents, down, up) && 0 == find_wide(mantissas, count, is_signed))
+    const uint8_t *bytes = p->bytes + task->exponent.offset;
+    const bool is_exact =
+        task->has_exponent ? load_powers(bytes, p->starts + first, count, down, up) : fill_powers(task, count, down, up);
+    if (is_exact && asi_sbe_divide(mantissas, is_signed, down, up, count, out))
     {
-        asi_sbe_divide(mantissas, down, up, count, out);
         return;
     }
     for (int64_t i = 0; i < count; i++)
     {
         const int64_t mantissa = mantissas[i];
-        out[i] = asi_sbe_double(is_signed ? (__int128)mantissa : (__int128)(uint64_t)mantissa, exponents[i]);
+        out[i] = asi_sbe_double(is_signed ? (__int128)mantissa : (__int128)(uint64_t)mantissa,
+            task->has_exponent ? (int32_t)asi_sbe_extend(bytes[p->starts[first + i]], 1) : task->shift);
     }
 }
 
