@@ -134,10 +134,27 @@ def _one_of(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     return batches[0] if len(batches) == 1 else pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
 
 
+class ValueMemory:
+    """Memory of `value` for batches of which nobody keeps that column: each is right until the next one is made.
+
+    It serves many readers, one after the other, so that pages are touched only once. One thread at a time.
+    """
+
+    def __init__(self) -> None:
+        self._buffers: dict[str, pa.Buffer] = {}
+
+    def take(self, member: str, size: int) -> pa.Buffer:
+        """At least so many bytes."""
+        found = self._buffers.get(member)
+        if found is None or found.size < size:
+            found = self._buffers[member] = pa.allocate_buffer(size)
+        return found
+
+
 class ColumnBuffers:
     """Makes record batches of the chosen columns, in their order.
 
-    With `recording_id`, the column of that name is the constant. One thread at a time.
+    With `recording_id`, the column of that name is the constant. With `memory`, `value` is in it. One thread at a time.
     """
 
     def __init__(
@@ -147,6 +164,7 @@ class ColumnBuffers:
         row_capacity: int = DEFAULT_ROWS,
         byte_capacity: int = DEFAULT_BYTES,
         recording_id: int | None = None,
+        memory: ValueMemory | None = None,
     ) -> None:
         self.schema = schema_of(columns, is_recorded=recording_id is not None)
         if not 0 < row_capacity < 2**31 or not 0 < byte_capacity < 2**31:
@@ -158,6 +176,7 @@ class ColumnBuffers:
         self._columns.row_capacity = row_capacity
         self._columns.byte_capacity = byte_capacity if "value" in columns else 0
         self._buffers: dict[str, Any] = {}
+        self._memory = memory
 
     def fill(self, call: Callable[[Any], object]) -> pa.RecordBatch | None:
         """Let `call` fill an `as_columns *` and return the rows; None when there were none."""
@@ -184,7 +203,10 @@ class ColumnBuffers:
                 self._give(field.name, self._row_capacity * field.type.bit_width // 8)
 
     def _give(self, member: str, size: int) -> None:
-        buffer = pa.allocate_buffer(size, resizable=True)
+        if self._memory is not None and member in ("value", "value_offset"):
+            buffer = self._memory.take(member, size)
+        else:
+            buffer = pa.allocate_buffer(size, resizable=True)
         self._buffers[member] = buffer
         setattr(self._columns, member, ffi.cast(ffi.typeof(getattr(self._columns, member)), buffer.address))
 
@@ -202,7 +224,7 @@ class ColumnBuffers:
     def _trimmed(self, member: str, size: int) -> pa.Buffer:
         """Buffer without its unused end where that is most of it: a batch of few rows must not hold megabytes."""
         buffer = self._buffers[member]
-        if size < buffer.size // 2:
+        if size < buffer.size // 2 and isinstance(buffer, pa.ResizableBuffer):
             buffer.resize(size, shrink_to_fit=True)
         return buffer
 

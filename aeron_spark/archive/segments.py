@@ -22,7 +22,15 @@ from aeron_spark._native.check import c_string, check, string
 from aeron_spark._native.handle import Handle
 from aeron_spark.archive.recordings import Recording, recording_from
 from aeron_spark.archive.times import TimeIndexInfo, TimePosition, Times
-from aeron_spark.batch import DEFAULT_BYTES, DEFAULT_COLUMNS, DEFAULT_ROWS, RECORDING_ID, Batches, ColumnBuffers
+from aeron_spark.batch import (
+    DEFAULT_BYTES,
+    DEFAULT_COLUMNS,
+    DEFAULT_ROWS,
+    RECORDING_ID,
+    Batches,
+    ColumnBuffers,
+    ValueMemory,
+)
 from aeron_spark.errors import DataLossError, DoubtWarning, StorageError, UsageError
 from aeron_spark.types import NULL_VALUE, Position, RecordChecksum
 
@@ -56,6 +64,12 @@ class Choice(TypedDict, total=False):
     row_capacity: int
     byte_capacity: int | None
     on_doubt: OnDoubt
+
+
+class FolderChoice(Choice, total=False):
+    """The same of a folder's messages. `memory`: for values that are used only until the next batch is read."""
+
+    memory: ValueMemory | None
 
 
 class SegmentFiles(Protocol):
@@ -324,7 +338,7 @@ class Folder(Times):
         end: int | None = None,
         *,
         limit: int | None = None,
-        **choice: Unpack[Choice],
+        **choice: Unpack[FolderChoice],
     ) -> Batches:
         """Messages that begin in [start, end), in position order, in batches of the chosen columns (`batch.FIELDS`).
 
@@ -381,13 +395,18 @@ class SegmentReader(Handle):
         row_capacity: int = DEFAULT_ROWS,
         byte_capacity: int | None = None,
         on_doubt: OnDoubt = warn_of_doubt,
+        memory: ValueMemory | None = None,
     ) -> None:
         if byte_capacity is None:
             # No message of this recording is longer than an eighth of its term.
             term_length = files.recording(recording_id).term_buffer_length
             byte_capacity = min(DEFAULT_BYTES, max(DEFAULT_BYTES // 4, term_length // 8))
         self._columns = ColumnBuffers(
-            columns, row_capacity=row_capacity, byte_capacity=byte_capacity, recording_id=recording_id
+            columns,
+            row_capacity=row_capacity,
+            byte_capacity=byte_capacity,
+            recording_id=recording_id,
+            memory=memory,
         )
         self.schema: pa.Schema = self._columns.schema
         pointer, parent = files.open_reader(recording_id, start, end, limit)
@@ -419,7 +438,7 @@ class SegmentReader(Handle):
 
 
 def read_files(
-    files: SegmentFiles, recording_id: int, start: int, end: int, *, limit: int, **choice: Unpack[Choice]
+    files: SegmentFiles, recording_id: int, start: int, end: int, *, limit: int, **choice: Unpack[FolderChoice]
 ) -> Batches:
     """As `Folder.read`, of any segment files."""
 
@@ -433,7 +452,7 @@ def read_files(
             # The rows before the damage, of the batch that contains it.
             whole = min(reader.position, end)
             if whole > given:
-                silent = Choice(**{**choice, "on_doubt": lambda _text: None})
+                silent = FolderChoice(**{**choice, "on_doubt": lambda _text: None})
                 try:
                     again = SegmentReader(files, recording_id, given, whole, limit=whole, **silent)
                 except UsageError as gone:  # these bytes are gone, too

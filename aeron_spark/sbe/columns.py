@@ -487,7 +487,7 @@ class Compiler:
         if not exponent.is_constant:
             if self._options.decimals == "exact" or exponent.type.primitive.name != "int8":
                 return None
-            return self._folded(at, mantissa, null, self._exponent(location.at(exponent)), self._options.decimal)
+            return self._folded(at, mantissa, null, location.at(exponent), self._options.decimal)
         shift = exponent.type.constant
         if not isinstance(shift, int):
             return None
@@ -519,13 +519,21 @@ class Compiler:
         at: Location,
         mantissa: Scalar,
         null: float | None,
-        exponent: Column | int,
+        exponent: Column | Location | int,
         decimal: tuple[int, int] | None,
     ) -> Column:
-        """Combines a mantissa and its exponent: a double, or a decimal of digits and scale."""
-        task = Task(
-            location=at, primitive=mantissa.primitive, form=_decimal_form(mantissa.primitive), width=0, null=null
-        )
+        """Combines a mantissa and its exponent, an int8: a double, or a decimal of digits and scale."""
+        primitive = mantissa.primitive
+        if decimal is None and not isinstance(exponent, Column):
+            return self._task(
+                Task(
+                    location=at, primitive=primitive, form=lib.AS_SBE_FORM_DOUBLE, width=0, null=null, exponent=exponent
+                ),
+                pa.float64(),
+            )
+        if isinstance(exponent, Location):
+            exponent = self._exponent(exponent)
+        task = Task(location=at, primitive=primitive, form=_decimal_form(primitive), width=0, null=null)
         return fold(self._task(task, pa.decimal128(MAX_DIGITS, 0)), exponent, decimal)
 
     def _sibling_decimal(self, field: Field, level: Level, location: Location) -> Column | None:
@@ -546,9 +554,10 @@ class Compiler:
             return None
         if found.type.length != 1 or found.presence == "constant":
             return None
-        exponent = self._exponent(Location(level.number, found.offset, found.since, found.offset + found.size))
+        where = Location(level.number, found.offset, found.since, found.offset + found.size)
+        exponent = repeated(self._exponent(where), steps) if steps else where
         null = of.null if field.presence == "optional" else None
-        return self._folded(location, of, null, repeated(exponent, steps), self._options.decimal)
+        return self._folded(location, of, null, exponent, self._options.decimal)
 
     # -- times, Spec: 10 §14.6 -----------------------------------------------------------------------------------------------
 

@@ -41,6 +41,9 @@ ERRORS = tuple(
     for number in range(len(ffi.typeof("as_sbe_error").elements))
 )
 MAX_KEPT_SCRATCH = 4
+MAX_EXPORTED = 4096
+"""Messages of which C makes all columns in one call and one block of memory. Of more, each column's memory is Arrow's, whose
+pool keeps its pages: a large block would be of fresh pages each time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +53,8 @@ class Rows:
     `payload`: for each row of the batch the index of its payload. `dropped`, `skipped`: messages that could not be
     decoded, and messages of other templates, without a row. `lost`: values that are null because no column of their
     type can hold them. `short_fields`: values that are null because a block is too short for a field that its version
-    has. `unread_bytes`: bytes after the last element of messages.
+    has. `unread_bytes`: bytes after the last element of messages. `is_one_each`: row i is payload i, and the last row the
+    last payload; it may be True only where that was clear without a look at the rows.
     """
 
     batch: pa.RecordBatch
@@ -60,6 +64,7 @@ class Rows:
     lost: int
     short_fields: int
     unread_bytes: int
+    is_one_each: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,8 +128,9 @@ class _Template:
             scratch = self._idle.pop()
         except IndexError:
             scratch = Scratch(self.plan, self.tasks)
-        run = Run(self.plan, self.tasks, scratch, (payload, starts, ends))
-        batch = self._exporter.batch(run, scratch) if self._exporter else None
+        exporter = self._exporter if len(starts) <= MAX_EXPORTED else None
+        run = Run(self.plan, self.tasks, scratch, (payload, starts, ends), gathers=exporter is None)
+        batch = exporter.batch(run, scratch) if exporter else None
         if batch is None:
             run.gather()
             columns = [column.make(run) for column in self.columns.values()]
@@ -195,6 +201,7 @@ class Decoder:
                 self._walked[number] = _Template(of, one, self.options, ())
         self._walked |= self._templates
         self._names = list(self._registry.messages)
+        self._has_others = False  # the messages before had such of other templates
         self._nulls = [pa.nulls(0, kind) for kind in self._error_types()]
         self.arrow_schema = self._schema()
 
@@ -301,7 +308,7 @@ class Decoder:
         offsets, content = _parts(array)
         header = self._registry.schemas[0].header.composite.size
         rows = self._rows(content, cut(self._how, content, offsets, self._skip, self._consumed, header=header))
-        return rows if valid is None else replace(rows, payload=valid[rows.payload])
+        return rows if valid is None else replace(rows, payload=valid[rows.payload], is_one_each=False)
 
     def template_numbers(self, payloads: pa.Array) -> np.ndarray:
         """Of binary payloads without framing: each one's template, by its number in the schemas, -1 for an unknown one."""
@@ -311,21 +318,16 @@ class Decoder:
         )
 
     def _rows(self, content: pa.Buffer | None, found: Frames) -> Rows:
-        skipped, numbers = 0, _NO_ROWS
-        if self.options.others == "skip" or self.message is None:
-            numbers = self._registry.numbers(content, found)
-        if self.options.others == "skip" and self.message is not None:
-            others = (numbers >= 0) & (numbers != next(iter(self._templates)))
-            skipped = int(others.sum())
-            found = found.take(~others) if skipped else found
+        skipped = 0
+        each = found.payload
         counts = _Counts()
         if self.message is not None:
-            run, columns = self._only.run(content, found.starts, found.ends)
+            found, skipped, run, columns = self._run_only(content, found)
             errors, ends = run.found_errors, run.found_ends
             self._complain(run)
             counts.add(run)
         else:
-            columns, errors, ends = self._union(content, found, numbers, counts)
+            columns, errors, ends = self._union(content, found, self._registry.numbers(content, found), counts)
         if found.errors is not None:
             errors = np.where(found.errors > 0, found.errors, 0 if errors is None else errors).astype(np.uint8)
             ends = np.where(found.errors > 0, 0, 0 if ends is None else ends)
@@ -337,8 +339,31 @@ class Decoder:
             batch = batch.select(self.arrow_schema.names)
         return Rows(
             batch=batch, payload=rows, dropped=dropped, skipped=skipped, lost=counts.lost, short_fields=counts.short_fields,
-            unread_bytes=counts.unread_bytes,
+            unread_bytes=counts.unread_bytes, is_one_each=rows is each and not self._how.size,
         )  # fmt: skip
+
+    def _run_only(self, content: pa.Buffer | None, found: Frames) -> tuple[Frames, int, Run, list[pa.Array]]:
+        """Messages without those that are skipped, how many these are, and the columns.
+
+        To the walk, each message of another template is an error. So they are looked for first only while there are some.
+        """
+        skipped = 0
+        if self._has_others:
+            found, skipped = self._without_others(content, found)
+            self._has_others = skipped > 0
+        run, columns = self._only.run(content, found.starts, found.ends)
+        if run.error_count and not skipped and self.options.others == "skip":
+            found, skipped = self._without_others(content, found)
+            if skipped:
+                self._has_others = True
+                run, columns = self._only.run(content, found.starts, found.ends)
+        return found, skipped, run, columns
+
+    def _without_others(self, content: pa.Buffer | None, found: Frames) -> tuple[Frames, int]:
+        numbers = self._registry.numbers(content, found)
+        others = (numbers >= 0) & (numbers != next(iter(self._templates)))
+        skipped = int(others.sum())
+        return (found.take(~others) if skipped else found), skipped
 
     def _complain(self, run: Run) -> None:
         if self.options.on_error == "fail" and run.lost:

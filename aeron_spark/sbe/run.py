@@ -60,7 +60,11 @@ class Location:
 
 @dataclass(slots=True, kw_only=True)
 class Task:
-    """A column of numbers. `enum`: for each byte its index, or the values, ascending, and their indices."""
+    """A column of numbers.
+
+    `enum`: for each byte its index, or the values, ascending, and their indices. `exponent`: of doubles, the power of ten,
+    or where it is: a signed byte.
+    """
 
     location: Location
     primitive: Primitive
@@ -72,6 +76,7 @@ class Task:
     divisor: int = 1
     most: int = 0
     enum: tuple[np.ndarray, ...] = ()
+    exponent: Location | int = 0
 
 
 class Tasks:
@@ -95,6 +100,11 @@ class Tasks:
                 task.location.fill(to.column, task.primitive, null=task.null, repeat=task.repeat)
                 to.form, to.is_signed = task.form, not task.primitive.is_unsigned and not task.primitive.is_char
                 to.factor, to.divisor, to.most = task.factor, task.divisor, task.most
+                if isinstance(task.exponent, Location):
+                    to.has_exponent = True
+                    task.exponent.fill(to.exponent, _BYTE)
+                else:
+                    to.shift = task.exponent
                 if len(task.enum) == 1:
                     to.of_byte = pointer("int16_t *", task.enum[0])
                 elif task.enum:
@@ -154,7 +164,10 @@ class Run:
     values that an option treats as an error: kind, offset in the message, and text.
     """
 
-    def __init__(self, plan: Plan, tasks: Tasks, scratch: Scratch, messages: Messages) -> None:
+    def __init__(
+        self, plan: Plan, tasks: Tasks, scratch: Scratch, messages: Messages, *, gathers: bool = False
+    ) -> None:
+        """`gathers`: also fills the root block's columns of numbers, while the messages are in the processor's cache."""
         payload, starts, ends = messages
         self.plan = plan
         self.lost = 0
@@ -170,24 +183,31 @@ class Run:
         self._keep = (payload, starts, ends)
         bytes_at = ffi.cast("uint8_t *", payload.address) if payload is not None and payload.size else ffi.NULL
         self.message_count = len(starts)
-        check_batch(
-            lib.as_sbe_batch_walk(
-                self._native, bytes_at, pointer("int64_t *", starts), pointer("int64_t *", ends), len(starts)
-            ),
-            self.message_count,
-        )
-        self.error_count = int(lib.as_sbe_batch_error_count(self._native))
         self.counts: list[int] = []
         self._results: dict[tuple[int, int], tuple[pa.Buffer, pa.Buffer, int, int]] = {}
+        of_root = tasks.of_level.get(0, []) if gathers else []
+        buffers = self._prepare(0, of_root, len(starts)) if of_root else []
+        check_batch(
+            lib.as_sbe_batch_walk_gather(
+                self._native, bytes_at, pointer("int64_t *", starts), pointer("int64_t *", ends), len(starts),
+                scratch.tasks[0] if of_root else ffi.NULL, len(of_root),
+            ),
+            self.message_count,
+        )  # fmt: skip
+        self._take(0, buffers)
+        self.error_count = int(lib.as_sbe_batch_error_count(self._native))
 
     def gather(self) -> None:
-        """Fill the columns of numbers, before any column is made."""
+        """Fill the columns of numbers that are not filled yet, before any column is made."""
         self.counts = [int(lib.as_sbe_batch_instances(self._native, level.number)) for level in self.plan.levels]
         for level, of_level in self._tasks.of_level.items():
-            self._gather(level, of_level)
+            if (level, 0) not in self._results:
+                buffers = self._prepare(level, of_level, self.counts[level])
+                lib.as_sbe_gather(self._native, self._scratch.tasks[level], len(of_level))
+                self._take(level, buffers)
 
-    def _gather(self, level: int, tasks: Sequence[Task]) -> None:
-        count = self.counts[level]
+    def _prepare(self, level: int, tasks: Sequence[Task], count: int) -> list[pa.Buffer]:
+        """Buffers for the values and the validity of each task, where C finds them."""
         sizes = [
             size
             for task in tasks
@@ -204,9 +224,11 @@ class Run:
                 to.out = ffi.cast("void *", base + at)
             buffers.append(block.slice(at, size))
             at += size
-        lib.as_sbe_gather(self._native, native, len(tasks))
-        for index in range(len(tasks)):
-            to = native[index]
+        return buffers
+
+    def _take(self, level: int, buffers: list[pa.Buffer]) -> None:
+        for index in range(len(buffers) // 2):
+            to = self._scratch.tasks[level][index]
             self.lost += to.lost
             self._results[level, index] = (buffers[2 * index], buffers[2 * index + 1], to.nulls, to.unknown)
 

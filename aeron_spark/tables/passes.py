@@ -12,12 +12,14 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from aeron_spark.archive.ranges import Range
 from aeron_spark.archive.recordings import Recording
+from aeron_spark.archive.segments import Choice, Folder
 from aeron_spark.archive.sources import RecordingSource
 from aeron_spark.batch import joined
 from aeron_spark.errors import AeronError, ClosedError, DataLossError
@@ -93,7 +95,7 @@ class Stop:
 
 def read_piece(source: RecordingSource, piece: Piece, rows: RowMaker, bounds: Bounds) -> Iterator[pa.RecordBatch]:
     """The rows of a piece."""
-    for batch in _messages(source, piece.recording, piece.part, rows.natives, bounds):
+    for batch in _messages(source, piece, rows, rows.natives, bounds):
         yield from rows.make(source, piece.recording, batch, is_filtered=piece.is_filtered)
 
 
@@ -113,21 +115,25 @@ def read_whole(
 
 
 def _messages(
-    source: RecordingSource, recording: Recording, part: Range, columns: Sequence[str], bounds: Bounds
+    source: RecordingSource, piece: Piece, rows: RowMaker, columns: Sequence[str], bounds: Bounds
 ) -> Iterator[pa.RecordBatch]:
-    largest = min(recording.term_buffer_length // 8, MAX_MESSAGE_LENGTH)
+    """A source's batches: `rows` makes its own of each before the next is asked for."""
+    part = piece.part
+    largest = min(piece.recording.term_buffer_length // 8, MAX_MESSAGE_LENGTH)
     span = min(part.limit, part.end + largest) - part.start
-    with source.read(
-        part.recording_id,
-        part.start,
-        part.end,
-        limit=part.limit,
-        columns=list(dict.fromkeys(columns)),
-        # A message has a frame of its own, so that n bytes hold no more than n / 32.
-        row_capacity=min(bounds.rows, span // FRAME_ALIGNMENT + 1),
-        byte_capacity=max(min(max(bounds.bytes, largest), span), 1),
-    ) as batches:
-        yield from batches
+    with ExitStack() as held:
+        choice = Choice(
+            columns=list(dict.fromkeys(columns)),
+            # A message has a frame of its own, so that n bytes hold no more than n / 32.
+            row_capacity=min(bounds.rows, span // FRAME_ALIGNMENT + 1),
+            byte_capacity=max(min(max(bounds.bytes, largest), span), 1),
+        )
+        if isinstance(source, Folder):  # others may make batches ahead
+            memory = held.enter_context(rows.memory())
+            batches = source.read(part.recording_id, part.start, part.end, limit=part.limit, memory=memory, **choice)
+        else:
+            batches = source.read(part.recording_id, part.start, part.end, limit=part.limit, **choice)
+        yield from held.enter_context(batches)
 
 
 def one_by_one(
@@ -204,8 +210,8 @@ def followed(
             is_active = is_active or (extent.is_active and (end is None or at < end))
             if at < to:
                 # A message that is not whole yet is read the next time.
-                part = Range(recording_id, at, to, limit)
-                for batch in _messages(source, recording, part, [*rows.natives, "next_position"], bounds):
+                piece = Piece(recording, Range(recording_id, at, to, limit), is_filtered=True)
+                for batch in _messages(source, piece, rows, [*rows.natives, "next_position"], bounds):
                     grew = True
                     for made in rows.make(source, recording, batch, is_filtered=True):
                         yield made

@@ -25,13 +25,15 @@ _OF_SCHEMA = ("header_type", "header_map")
 class Decoded:
     """Columns, the message of each row, and the error that ends them: what is before `failed_message` is right.
 
-    `failure` makes the error; its argument says where the message is.
+    `is_one_each`: each message has a row, in their order; False: that is to be seen from `messages`. `failure` makes the
+    error; its argument says where the message is.
     """
 
     batch: pa.RecordBatch
     messages: np.ndarray
     failure: Callable[[str], DataLossError] | None = None
     failed_message: int = 0
+    is_one_each: bool = False
 
 
 class SbeColumns:
@@ -93,7 +95,7 @@ class SbeColumns:
         elif rows.lost and self._on_error == "fail":
             text = f"{rows.lost} values of it or of messages soon after do not fit the types of their columns"
             return Decoded(batch.slice(0, 0), messages[:0], _failure(text), int(messages[0]))
-        return Decoded(batch, messages)
+        return Decoded(batch, messages, is_one_each=rows.is_one_each and messages is rows.payload)
 
     def possible_templates(self, possible: Callable[[Sequence[pc.Expression]], list[bool]]) -> np.ndarray | None:
         """Which templates a filter can select rows of, by their number, unknown ones last; None: all of them."""

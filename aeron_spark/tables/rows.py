@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,7 @@ import pyarrow.compute as pc
 from aeron_spark.archive.recordings import Recording
 from aeron_spark.archive.segments import READ_COLUMNS
 from aeron_spark.archive.sources import RecordingSource
-from aeron_spark.batch import FIELDS, RECORDING_ID
+from aeron_spark.batch import FIELDS, RECORDING_ID, ValueMemory
 from aeron_spark.errors import UsageError
 from aeron_spark.names import check_columns
 from aeron_spark.tables.clock import TIMESTAMP, Clock
@@ -70,6 +71,7 @@ class RowMaker:
         needed += ["value", "position"] if self._decodes else []
         #: Columns of a source's batches; one is needed to count rows by.
         self.natives = list(dict.fromkeys(needed)) or ["position"]
+        self._memories: list[ValueMemory] = []
         self._templates = None
         if self._decodes and sbe is not None and expression is not None:
             self._templates = sbe.possible_templates(self.pruner.possible)
@@ -78,6 +80,24 @@ class RowMaker:
     def uses_times(self) -> bool:
         """The pass has a column of times, or a filter on it."""
         return self._clock is not None
+
+    @contextmanager
+    def memory(self) -> Iterator[ValueMemory | None]:
+        """Memory for the values of a reader's batches, each of which has gone through `make` before the next is read.
+
+        None where rows keep them. Columns of SBE are copies.
+        """
+        if not self._decodes or "value" in self._kept:
+            yield None
+            return
+        try:
+            found = self._memories.pop()
+        except IndexError:
+            found = ValueMemory()
+        try:
+            yield found
+        finally:
+            self._memories.append(found)
 
     def make(
         self, source: RecordingSource | None, recording: Recording | None, batch: pa.RecordBatch, *, is_filtered: bool
@@ -113,7 +133,7 @@ class RowMaker:
             batch = batch.filter(pa.array(sbe.of_templates(batch.column("value"), self._templates)))
         found = sbe.decode(batch.column("value"), self._of_sbe)
         kept = batch.select(self._kept)
-        if len(found.messages) != batch.num_rows or not np.array_equal(found.messages, np.arange(batch.num_rows)):
+        if not found.is_one_each and not np.array_equal(found.messages, np.arange(batch.num_rows)):
             kept = kept.take(pa.array(found.messages))
         columns = [*kept.columns, *(found.batch.column(name) for name in self._of_sbe)]
         names = [*self._kept, *self._of_sbe]

@@ -372,6 +372,27 @@ def test_a_message_that_cannot_be_decoded_ends_the_rows_before_it(market: Market
     assert kept["sbe_error"].null_count == 20
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("columns", [["number", "value"], ["number", "symbol"]])
+def test_values_stay_as_they_are_while_more_is_read(
+    aeron_folder: RecordedFolder, threads: int, columns: list[str]
+) -> None:
+    """In batches of some rows, of two passes that alternate: values that nobody keeps share memory."""
+    payloads = [quote(number) for number in range(1000)]
+    written = aeron_folder.write(payloads, channel="aeron:ipc?term-length=64k")
+    found = scan(
+        aeron_folder, written.recording_id, sbe=SCHEMA, message="Quote", columns=columns, batch_rows=64, threads=threads
+    )
+    taken = list(zip(found.batches(), found.batches(), strict=True))
+    expected = [
+        {"number": number, "value": payload, "symbol": payload[-4:].rstrip(b"\0").decode()}
+        for number, payload in enumerate(payloads)
+    ]
+    for one in (0, 1):
+        rows = pa.Table.from_batches([pair[one] for pair in taken]).to_pylist()
+        assert rows == [{name: row[name] for name in columns} for row in expected]
+
+
 def test_a_schema_that_changes_within_a_recording(aeron_folder: RecordedFolder) -> None:
     """Old and newer messages, alternating, are rows of both versions of the schema; those of another schema lose no other."""
     symbol = '<field name="symbol" id="4" type="Symbol"/>'

@@ -174,7 +174,7 @@ def test_types() -> None:
     assert batch.column("at").cast(pa.int64()).to_pylist() == [1_700_000_000_000_000, 0]
 
 
-@pytest.mark.parametrize("count", [0, 1, 7, 8, 9, 1000])
+@pytest.mark.parametrize("count", [0, 1, 7, 8, 9, 1000, 4096, 4097, 9000])
 def test_batches_of_any_size(count: int) -> None:
     batch = Decoder(ORDER, "Order").decode([order(number, number, 1) for number in range(count)])
     assert batch.num_rows == count

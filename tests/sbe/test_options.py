@@ -6,6 +6,7 @@ Spec: 10 §14, §15, 10 §11.
 from __future__ import annotations
 
 import pickle
+import random
 import struct
 from decimal import Decimal
 from typing import Any
@@ -341,6 +342,66 @@ def test_other_templates_may_be_skipped() -> None:
     found = Decoder(SCHEMA, "N", others="skip").decode_rows(payloads)
     assert found.batch.column("n").to_pylist() == [3, None, 4]
     assert (found.skipped, found.payload.tolist()) == (1, [1, 2, 3])
+
+
+def test_other_templates_come_and_go() -> None:
+    """From batch to batch of one decoder, beside messages that are errors; a count of rows that are their payloads is right."""
+    unknown = struct.pack("<HHHH", 0, 9, 1, 1)
+    decoder = Decoder(SCHEMA, "N", others="skip")
+    for payloads, numbers, rows in (
+        ([n(1), n(2)], [1, 2], [0, 1]),
+        ([n(1), m(), n(2), m()], [1, 2], [0, 2]),
+        ([m(), n(3), unknown], [3, None], [1, 2]),
+        ([n(4), n(5)], [4, 5], [0, 1]),
+        ([n(6), unknown, n(7)[:-1]], [6, None, None], [0, 1, 2]),
+        ([m(), m()], [], []),
+        ([], [], []),
+    ):
+        found = decoder.decode_rows(payloads)
+        assert found.batch.column("n").to_pylist() == numbers
+        assert (found.skipped, found.payload.tolist()) == (len(payloads) - len(rows), rows)
+        assert not found.is_one_each or rows == list(range(len(payloads)))
+    assert decoder.decode_rows([n(1), n(2)]).is_one_each
+    assert not decoder.decode_rows(pa.array([None, n(2)])).is_one_each
+    dropped = Decoder(SCHEMA, "N", on_error="drop").decode_rows([unknown, n(2)])
+    assert (dropped.is_one_each, dropped.payload.tolist()) == (False, [1])
+
+
+@pytest.mark.parametrize("count", [1, 3, 5000])
+def test_doubles_of_many_messages(count: int, rng: random.Random) -> None:
+    """Of a composite with a constant exponent, one with its own, one that may be absent, and a sibling of a group's parent."""
+    types = TYPES + (
+        '<composite name="Maybe"><type name="mantissa" primitiveType="int32" presence="optional"/>'
+        '<type name="exponent" primitiveType="int8"/></composite>'
+    )
+    body = (
+        '<message name="D" id="1"><field name="shift" id="1" type="int8"/><field name="px" id="2" type="Price"/>'
+        '<field name="free" id="3" type="Loose"/><field name="maybe" id="4" type="Maybe" presence="optional"/>'
+        '<field name="near" id="5" type="int64" exponent="shift"/>'
+        '<group name="legs" id="6"><field name="far" id="7" type="int64" exponent="shift"/></group></message>'
+    )
+    given, payloads = [], []
+    for _ in range(count):
+        shift, mine = rng.randrange(-30, 30), rng.randrange(-20, 4)
+        px, free, near, far = (
+            rng.choice([rng.randrange(-(2**40), 2**40), rng.randrange(-(2**63), 2**63)]) for _ in "1234"
+        )
+        maybe = rng.choice([None, rng.randrange(-(2**31) + 1, 2**31)])
+        block = struct.pack("<bqqbibq", shift, px, free, mine, -(2**31) if maybe is None else maybe, mine, near)
+        payloads.append(struct.pack("<HHHH", len(block), 1, 1, 1) + block + struct.pack("<HBq", 8, 1, far))
+        given.append(
+            {
+                "shift": shift,
+                "px": float(f"{px}e-2"),
+                "free": float(f"{free}e{mine}"),
+                "maybe": None if maybe is None else float(f"{maybe}e{mine}"),
+                "near": float(f"{near}e{shift}"),
+                "legs": [{"far": float(f"{far}e{shift}")}],
+            }
+        )
+    decoded = Decoder(parse(schema(types, body)), "D", decimals="double", on_error="fail").decode(payloads)
+    decoded.validate(full=True)
+    assert decoded.to_pylist() == given
 
 
 ONE = parse(schema("", '<message name="M" id="1"><field name="n" id="1" type="uint32"/></message>'))

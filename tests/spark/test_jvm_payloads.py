@@ -110,6 +110,7 @@ def same(spark: SparkSession, folder: Path, stream_id: int, **options: str) -> D
         {"sbeUint64": "bits", "sbeEnums": "values", "sbeSets": "bits", "sbeChars": "trim", "sbeByteArrays": "array"},
         {"sbeDecimals": "parts", "sbeTimestamps": "long", "sbeChars": "binary", "sbeConstants": "drop"},
         {"sbeHeader": "true", "onSbeError": "null", "sbeTimes": "id:us", "sbeUint64": "long"},
+        {"sbeDecimals": "double"},
     ],
     ids=str,
 )
@@ -213,7 +214,7 @@ def test_texts(spark: SparkSession, folder: Path) -> None:
     [
         ({}, "payload=sbe for messages of several templates"),
         ({"sbeMessage": "M", "sbeExplode": "legs"}, "payload=sbe for entries of a group as rows"),
-        ({"sbeMessage": "M", "sbeDecimals": "double"}, "column px: only Python makes values of this kind"),
+        ({"sbeMessage": "M", "sbeDecimals": "decimal(18,2)"}, "column px: only Python makes values of this kind"),
         ({"payload": "string", "timestampFrom": "sbe:at"}, "timestampFrom=sbe:at"),
     ],
 )

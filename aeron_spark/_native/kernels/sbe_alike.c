@@ -170,12 +170,11 @@ HOT int64_t take_data(const alike_data *data, const uint8_t *bytes, int64_t i, i
 }
 
 /* Every message has one root, one list per group and one entry per data: all of them have index i. */
-HOT int64_t walk_some(as_sbe_batch *batch, alike *a, const int64_t *starts, const int64_t *ends, int64_t first, bool is_big_endian,
-    int32_t group_count, int32_t data_count)
+HOT int64_t walk_some(as_sbe_batch *batch, alike *a, const int64_t *starts, const int64_t *ends, int64_t first, int64_t count,
+    bool is_big_endian, int32_t group_count, int32_t data_count)
 {
     const uint8_t *bytes = batch->bytes;
     const int64_t limit = batch->limit;
-    const int64_t count = batch->count;
     int64_t *roots = batch->levels[0].starts;
     int64_t i = first;
     for (; i < count; i++)
@@ -233,15 +232,16 @@ HOT int64_t walk_some(as_sbe_batch *batch, alike *a, const int64_t *starts, cons
 }
 
 /* A separate loop for the common case. */
-HOT int64_t walk(as_sbe_batch *batch, alike *a, const int64_t *starts, const int64_t *ends, int64_t first, bool is_big_endian)
+HOT int64_t walk(as_sbe_batch *batch, alike *a, const int64_t *starts, const int64_t *ends, int64_t first, int64_t count,
+    bool is_big_endian)
 {
     switch (16 * a->group_count + a->data_count)
     {
-        case 0x00: return walk_some(batch, a, starts, ends, first, is_big_endian, 0, 0);
-        case 0x01: return walk_some(batch, a, starts, ends, first, is_big_endian, 0, 1);
-        case 0x10: return walk_some(batch, a, starts, ends, first, is_big_endian, 1, 0);
-        case 0x20: return walk_some(batch, a, starts, ends, first, is_big_endian, 2, 0);
-        default: return walk_some(batch, a, starts, ends, first, is_big_endian, a->group_count, a->data_count);
+        case 0x00: return walk_some(batch, a, starts, ends, first, count, is_big_endian, 0, 0);
+        case 0x01: return walk_some(batch, a, starts, ends, first, count, is_big_endian, 0, 1);
+        case 0x10: return walk_some(batch, a, starts, ends, first, count, is_big_endian, 1, 0);
+        case 0x20: return walk_some(batch, a, starts, ends, first, count, is_big_endian, 2, 0);
+        default: return walk_some(batch, a, starts, ends, first, count, is_big_endian, a->group_count, a->data_count);
     }
 }
 
@@ -267,15 +267,15 @@ static void keep(as_sbe_batch *batch, const alike *a, int64_t first, int64_t end
 }
 
 int64_t asi_sbe_walk_alike(
-    as_sbe_batch *batch, const asi_sbe_known *known, const int64_t *starts, const int64_t *ends, int64_t first)
+    as_sbe_batch *batch, const asi_sbe_known *known, const int64_t *starts, const int64_t *ends, int64_t first, int64_t count)
 {
     alike a;
     if (!learn(batch, known, &a))
     {
         return first;
     }
-    const int64_t end = batch->plan->is_big_endian ? walk(batch, &a, starts, ends, first, true) :
-        walk(batch, &a, starts, ends, first, false);
+    const int64_t end = batch->plan->is_big_endian ? walk(batch, &a, starts, ends, first, count, true) :
+        walk(batch, &a, starts, ends, first, count, false);
     keep(batch, &a, first, end);
     return end;
 }

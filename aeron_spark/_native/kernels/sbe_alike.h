@@ -12,9 +12,9 @@ typedef struct asi_sbe_known
     int64_t length;
 } asi_sbe_known;
 
-/* Continues from message `first` while messages match the known one. Returns the first that does not; the full walk processes it.
- * */
+/* Continues from message `first` up to `count` while messages match the known one. Returns the first that does not; the full walk
+ * processes it. */
 int64_t asi_sbe_walk_alike(
-    as_sbe_batch *batch, const asi_sbe_known *known, const int64_t *starts, const int64_t *ends, int64_t first);
+    as_sbe_batch *batch, const asi_sbe_known *known, const int64_t *starts, const int64_t *ends, int64_t first, int64_t count);
 
 #endif

@@ -60,6 +60,10 @@ struct as_sbe_batch
     asi_sbe_content *data;
 };
 
+/* The tasks' values of the instances of their level from `first`, a multiple of 64, up to `end`; their counts are added to. */
+void asi_sbe_gather_some(const as_sbe_batch *batch, as_sbe_task *tasks, int64_t task_count, int64_t first, int64_t end);
+void asi_sbe_clear_counts(as_sbe_task *tasks, int64_t task_count);
+
 static inline uint64_t asi_sbe_load(const uint8_t *at, int32_t size, bool is_big_endian)
 {
     switch (size)

@@ -1,8 +1,17 @@
 /* Converts mantissas with exponents to decimals of one scale and to doubles. Spec: 10 §14.3. See as_sbe.h. */
+#include "sbe_decimal.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "sbe_place.h"
+
+const double ASI_SBE_DOWN[ASI_SBE_POWERS] = { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1e22, 1e21, 1e20, 1e19, 1e18, 1e17, 1e16, 1e15, 1e14, 1e13,
+    1e12, 1e11, 1e10, 1e9, 1e8, 1e7, 1e6, 1e5, 1e4, 1e3, 1e2, 1e1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+    1, 1, 1, 1, 1, 1, 1, 1, 1 };
+const double ASI_SBE_UP[ASI_SBE_POWERS] = { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+    1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22, 1, 1,
+    1, 1, 1, 1, 1, 1, 1 };
 
 static bool is_valid_at(const uint8_t *validity, int64_t i) { return NULL == validity || 0 != (validity[i / 8] >> i % 8 & 1); }
 
@@ -53,18 +62,16 @@ int64_t as_sbe_rescale(const void *mantissas, const int8_t *exponents, int64_t s
     return lost;
 }
 
-static double to_double(__int128 mantissa, int32_t exponent)
+double asi_sbe_double(__int128 mantissa, int32_t exponent)
 {
-    static const double POWERS[] = { 1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17,
-        1e18, 1e19, 1e20, 1e21, 1e22 };
     const int64_t exact = (int64_t)1 << 53;
     const int64_t narrow = (int64_t)mantissa;
-    if (narrow == mantissa && narrow <= exact && narrow >= -exact && exponent >= -22 && exponent <= 22)
+    if (narrow == mantissa && narrow <= exact && narrow >= -exact && exponent >= -ASI_SBE_MAX_POWER && exponent <= ASI_SBE_MAX_POWER)
     {
         /* All operands are exact, and one of the powers is 1, so the result is rounded once. Without a branch by the exponent's
          * sign, which the processor cannot guess where messages of several instruments mix. */
-        const int32_t up = exponent & ~(exponent >> 31);
-        return (double)narrow / POWERS[up - exponent] * POWERS[up];
+        const uint32_t index = asi_sbe_power_index(exponent);
+        return (double)narrow / ASI_SBE_DOWN[index] * ASI_SBE_UP[index];
     }
     char text[48];
     const uint64_t size = mantissa < 0 ? (uint64_t)-mantissa : (uint64_t)mantissa;
@@ -78,6 +85,6 @@ void as_sbe_to_double(const void *mantissas, const int8_t *exponents, int64_t st
     {
         __int128 mantissa;
         memcpy(&mantissa, (const uint8_t *)mantissas + 16 * i, 16);
-        out[i] = to_double(mantissa, exponents[i * stride]);
+        out[i] = asi_sbe_double(mantissa, exponents[i * stride]);
     }
 }

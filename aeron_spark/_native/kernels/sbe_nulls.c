@@ -1,5 +1,5 @@
-/* Detects nulls among contiguous values, in loops that the compiler vectorises, also for wider vectors where the processor has
- * them. Flags are bytes here; sbe_numbers.c packs eight of them into bits at once. */
+/* Detects nulls among contiguous values, and divides them, in loops that the compiler vectorises, also for wider vectors where the
+ * processor has them. Flags are bytes here; sbe_numbers.c packs eight of them into bits at once. */
 #include "sbe_nulls.h"
 
 #define FIXED static inline __attribute__((always_inline))
@@ -34,6 +34,28 @@ FIXED void clear_nulls(void *values, int64_t count, int32_t width, uint64_t null
     }
 }
 
+/* Processors convert 64-bit integers to doubles one by one. In the bits of a double between 2^52 and 2^53 the last bit is worth 1, so
+ * adding an integer to the bits of 1.5 * 2^52 adds its value, and the subtraction is exact. */
+FIXED bool divide(const int64_t *restrict mantissas, bool is_signed, const double *restrict down, const double *restrict up,
+    int64_t count, double *restrict out)
+{
+    const double middle = 0x1.8p52;
+    const uint64_t half = is_signed ? (uint64_t)1 << 51 : 0;
+    uint64_t bits_of_middle;
+    uint64_t seen = 0;
+    memcpy(&bits_of_middle, &middle, sizeof(bits_of_middle));
+    for (int64_t i = 0; i < count; i++)
+    {
+        const uint64_t mantissa = (uint64_t)mantissas[i];
+        const uint64_t bits = mantissa + bits_of_middle;
+        double sum;
+        memcpy(&sum, &bits, sizeof(sum));
+        seen |= mantissa + half;
+        out[i] = (sum - middle) / down[i] * up[i];
+    }
+    return 0 == seen >> (is_signed ? 52 : 51);
+}
+
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <immintrin.h>
@@ -57,6 +79,12 @@ __attribute__((target("avx2"))) static void clear_nulls_avx2(
 {
     clear_nulls(values, count, width, null_bits, flags);
 }
+
+__attribute__((target("avx2"))) static bool divide_avx2(
+    const int64_t *mantissas, bool is_signed, const double *down, const double *up, int64_t count, double *out)
+{
+    return divide(mantissas, is_signed, down, up, count, out);
+}
 #endif
 
 void asi_sbe_clear_nulls(void *values, int64_t count, int32_t width, uint64_t null_bits, uint8_t *flags)
@@ -69,6 +97,17 @@ void asi_sbe_clear_nulls(void *values, int64_t count, int32_t width, uint64_t nu
     }
 #endif
     clear_nulls(values, count, width, null_bits, flags);
+}
+
+bool asi_sbe_divide(const int64_t *mantissas, bool is_signed, const double *down, const double *up, int64_t count, double *out)
+{
+#if defined(__x86_64__)
+    if (asi_sbe_has_avx2)
+    {
+        return divide_avx2(mantissas, is_signed, down, up, count, out);
+    }
+#endif
+    return divide(mantissas, is_signed, down, up, count, out);
 }
 
 void asi_sbe_clear_nans(void *values, int64_t count, int32_t width, uint8_t *flags)

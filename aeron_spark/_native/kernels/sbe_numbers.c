@@ -4,6 +4,7 @@
  * instance has the field, each have a loop specialised by inlining for one width, form and byte order. Whether blocks must be
  * checked (a short block, an old version, an absent message) is decided once per column. Values are first stored contiguously, in
  * a loop that the compiler must not vectorise (CMakeLists.txt); a vectorised loop then detects the nulls. */
+#include "sbe_decimal.h"
 #include "sbe_nulls.h"
 #include "sbe_place.h"
 
@@ -52,8 +53,8 @@ static bool to_decimal(uint64_t bits, const as_sbe_task *task, __int128 *value)
     return !__builtin_mul_overflow(wide, (__int128)task->factor, value);
 }
 
-/* Writes one non-null value; false: it does not fit. */
-static bool put(as_sbe_task *task, int64_t at, uint64_t bits)
+/* Writes one non-null value; false: it does not fit. `exponent`: of a double. */
+static bool put(as_sbe_task *task, int64_t at, uint64_t bits, int32_t exponent)
 {
     const int32_t width = task->column.width;
     switch (task->form)
@@ -81,6 +82,10 @@ static bool put(as_sbe_task *task, int64_t at, uint64_t bits)
             ((int64_t *)task->out)[at] = fits ? value : 0;
             return fits;
         }
+        case AS_SBE_FORM_DOUBLE:
+            ((double *)task->out)[at] =
+                asi_sbe_double(task->is_signed ? (__int128)asi_sbe_extend(bits, width) : (__int128)bits, exponent);
+            return true;
         default:
         {
             __int128 value = 0;
@@ -95,17 +100,20 @@ static bool put(as_sbe_task *task, int64_t at, uint64_t bits)
 static void put_nothing(as_sbe_task *task, int64_t at)
 {
     const int32_t width = task->column.width;
-    const int32_t widths[] = { width, width < 8 ? 2 * width : 8, 16, 16, 8, 2 };
+    const int32_t widths[] = { width, width < 8 ? 2 * width : 8, 16, 16, 8, 2, 8 };
     memset((uint8_t *)task->out + at * widths[task->form], 0, (size_t)widths[task->form]);
 }
 
-/* Generic loop for any task, value by value. */
-static void gather_any(const asi_sbe_place *p, as_sbe_task *task, int64_t first, int64_t end)
+/* Generic loop for any task, value by value. `e`: where the exponents are. */
+static void gather_any(const asi_sbe_place *p, const asi_sbe_place *e, as_sbe_task *task, int64_t first, int64_t end)
 {
     const as_sbe_column *column = &task->column;
     for (int64_t i = first; i < end; i++)
     {
-        const bool is_there = asi_sbe_has_field(p, column, i);
+        const bool is_there =
+            asi_sbe_has_field(p, column, i) && (!task->has_exponent || asi_sbe_has_field(e, &task->exponent, i));
+        const int32_t exponent = !task->has_exponent ? task->shift :
+            is_there ? (int32_t)asi_sbe_extend(p->bytes[p->starts[i] + task->exponent.offset], 1) : 0;
         for (int32_t k = 0; k < column->repeat; k++)
         {
             const int64_t at = i * column->repeat + k;
@@ -113,7 +121,7 @@ static void gather_any(const asi_sbe_place *p, as_sbe_task *task, int64_t first,
                 asi_sbe_load(p->bytes + p->starts[i] + column->offset + k * column->width, column->width, p->is_big_endian);
             const bool is_null = !is_there || (column->has_null &&
                 asi_sbe_is_null(bits, column->width, column->null_bits, column->null_is_nan));
-            const bool fits = !is_null && put(task, at, bits);
+            const bool fits = !is_null && put(task, at, bits, exponent);
             if (is_null)
             {
                 put_nothing(task, at);
@@ -212,6 +220,19 @@ FIXED void gather_narrow(const asi_sbe_place *p, as_sbe_task *task, int64_t firs
     keep_flags(task, flags, first, end - first);
 }
 
+/* Integers of at most 8 bytes, as 64 bits. */
+FIXED void load_integers(const asi_sbe_place *p, const as_sbe_task *task, int64_t first, int64_t count, int32_t width,
+    bool is_signed, bool is_big_endian, int64_t *restrict out)
+{
+    const uint8_t *bytes = p->bytes + task->column.offset;
+    const int64_t *restrict starts = p->starts + first;
+    for (int64_t i = 0; i < count; i++)
+    {
+        const uint64_t value = asi_sbe_load(bytes + starts[i], width, is_big_endian);
+        out[i] = is_signed ? asi_sbe_extend(value, width) : (int64_t)value;
+    }
+}
+
 /* Widens to 16 bytes, via 8. */
 FIXED void gather_decimal(const asi_sbe_place *p, as_sbe_task *task, int64_t first, int64_t end, int32_t width, bool is_signed,
     bool is_big_endian, null_kind null)
@@ -225,12 +246,7 @@ FIXED void gather_decimal(const asi_sbe_place *p, as_sbe_task *task, int64_t fir
     int64_t mantissas[BLOCK];
     uint8_t flags[BLOCK + 8];
     const uint64_t bits = task->column.null_bits;
-    const uint8_t *bytes = p->bytes + task->column.offset;
-    for (int64_t i = first; i < end; i++)
-    {
-        const uint64_t value = asi_sbe_load(bytes + p->starts[i], width, is_big_endian);
-        mantissas[i - first] = is_signed ? asi_sbe_extend(value, width) : (int64_t)value;
-    }
+    load_integers(p, task, first, end - first, width, is_signed, is_big_endian, mantissas);
     asi_sbe_clear_nulls(mantissas, end - first, 8, is_signed ? (uint64_t)asi_sbe_extend(bits, width) : bits, flags);
     int64_t *restrict out = (int64_t *)task->out + first * 2;
     for (int64_t i = 0; i < end - first; i++)
@@ -298,6 +314,82 @@ FIXED void gather_unsigned_long(
     keep_flags(task, flags, first, end - first);
 }
 
+/* Powers of ten to divide and to multiply by. False: they are not right, as an exponent is beyond those of exact doubles. Not inlined,
+ * where the tables' addresses have no registers. */
+static __attribute__((noinline)) bool load_powers(
+    const uint8_t *bytes, const int64_t *restrict starts, int64_t count, double *restrict down, double *restrict up)
+{
+    uint32_t most = 0;
+    for (int64_t i = 0; i < count; i++)
+    {
+        const int32_t exponent = (int32_t)asi_sbe_extend(bytes[starts[i]], 1);
+        const uint32_t index = asi_sbe_power_index(exponent);
+        const uint32_t above = (uint32_t)(exponent + ASI_SBE_MAX_POWER);
+        down[i] = ASI_SBE_DOWN[index];
+        up[i] = ASI_SBE_UP[index];
+        most = above > most ? above : most;
+    }
+    return most <= 2 * ASI_SBE_MAX_POWER;
+}
+
+FIXED bool fill_powers(const as_sbe_task *task, int64_t count, double *restrict down, double *restrict up)
+{
+    for (int64_t i = 0; i < count; i++)
+    {
+        down[i] = ASI_SBE_DOWN[asi_sbe_power_index(task->shift)];
+        up[i] = ASI_SBE_UP[asi_sbe_power_index(task->shift)];
+    }
+    return task->shift <= ASI_SBE_MAX_POWER && task->shift >= -ASI_SBE_MAX_POWER;
+}
+
+FIXED void gather_double(const asi_sbe_place *p, as_sbe_task *task, int64_t first, int64_t end, int32_t width, bool is_signed,
+    bool is_big_endian, null_kind null)
+{
+    const int64_t count = end - first;
+    int64_t mantissas[BLOCK];
+    double down[BLOCK];
+    double up[BLOCK];
+    double *out = (double *)task->out + first;
+    if (count <= 0)
+    {
+        return; /* which a block never is; the compiler wants to see that all of what is read below was written */
+    }
+    load_integers(p, task, first, count, width, is_signed, is_big_endian, mantissas);
+    if (NO_NULL != null)
+    {
+        uint8_t flags[BLOCK + 8];
+        const uint64_t bits = task->column.null_bits;
+        asi_sbe_clear_nulls(mantissas, count, 8, is_signed ? (uint64_t)asi_sbe_extend(bits, width) : bits, flags);
+        keep_flags(task, flags, first, count);
+    }
+    const uint8_t *bytes = p->bytes + task->exponent.offset;
+    const bool is_exact =
+        task->has_exponent ? load_powers(bytes, p->starts + first, count, down, up) : fill_powers(task, count, down, up);
+    if (is_exact && asi_sbe_divide(mantissas, is_signed, down, up, count, out))
+    {
+        return;
+    }
+    for (int64_t i = 0; i < count; i++)
+    {
+        const int64_t mantissa = mantissas[i];
+        out[i] = asi_sbe_double(is_signed ? (__int128)mantissa : (__int128)(uint64_t)mantissa,
+            task->has_exponent ? (int32_t)asi_sbe_extend(bytes[p->starts[first + i]], 1) : task->shift);
+    }
+}
+
+/* Of 4 and 8 bytes; others have no decimals of many. */
+FIXED void gather_doubles(
+    const asi_sbe_place *p, as_sbe_task *task, int64_t first, int64_t end, bool is_big_endian, null_kind null)
+{
+    switch (2 * task->column.width + task->is_signed)
+    {
+        case 8: gather_double(p, task, first, end, 4, false, is_big_endian, null); break;
+        case 9: gather_double(p, task, first, end, 4, true, is_big_endian, null); break;
+        case 16: gather_double(p, task, first, end, 8, false, is_big_endian, null); break;
+        default: gather_double(p, task, first, end, 8, true, is_big_endian, null); break;
+    }
+}
+
 FIXED void gather_width(const asi_sbe_place *p, as_sbe_task *task, int64_t first, int64_t end, as_sbe_form form, bool is_big_endian,
     null_kind null)
 {
@@ -336,6 +428,7 @@ FIXED void gather_form(const asi_sbe_place *p, as_sbe_task *task, int64_t first,
         case AS_SBE_FORM_DECIMAL: gather_width(p, task, first, end, AS_SBE_FORM_DECIMAL, is_big_endian, null); break;
         case AS_SBE_FORM_SIGNED_DECIMAL: gather_width(p, task, first, end, AS_SBE_FORM_SIGNED_DECIMAL, is_big_endian, null); break;
         case AS_SBE_FORM_LONG: gather_long(p, task, first, end, is_big_endian, null); break;
+        case AS_SBE_FORM_DOUBLE: gather_doubles(p, task, first, end, is_big_endian, null); break;
         default: gather_enum(p, task, first, end, NO_NULL != null); break;
     }
 }
@@ -362,9 +455,13 @@ static void gather_common(const asi_sbe_place *p, as_sbe_task *task, int64_t fir
 }
 
 /* Whether a specialised loop exists for the task. */
-static bool is_common(const asi_sbe_place *p, const as_sbe_task *task)
+static bool is_common(const asi_sbe_place *p, const asi_sbe_place *e, const as_sbe_task *task)
 {
     const as_sbe_column *column = &task->column;
+    if (task->has_exponent && !asi_sbe_all_have(e, &task->exponent))
+    {
+        return false;
+    }
     if (!asi_sbe_all_have(p, column) || 1 != column->repeat || 1 != task->factor)
     {
         return false;
@@ -381,45 +478,56 @@ static bool is_common(const asi_sbe_place *p, const as_sbe_task *task)
     {
         case AS_SBE_FORM_WIDEN: return column->width < 8;
         case AS_SBE_FORM_ENUM: return 1 == column->width;
+        case AS_SBE_FORM_DOUBLE: return column->width >= 4;
         default: return true;
     }
 }
 
 /* Number of instances whose messages fit in the L1 cache. */
-static int64_t block_of(const asi_sbe_instances *level)
+static int64_t block_of(const asi_sbe_instances *level, int64_t first, int64_t end)
 {
-    const int64_t spread = level->count > 1 ? level->starts[level->count - 1] - level->starts[0] : 0;
-    const int64_t each = spread > 0 ? spread / level->count + 1 : 1;
+    const int64_t spread = level->starts[end - 1] - level->starts[first];
+    const int64_t each = spread > 0 ? spread / (end - first) + 1 : 1;
     const int64_t fitting = NEAR / each / 64 * 64;
     return fitting < 64 ? 64 : fitting > BLOCK ? BLOCK : fitting;
 }
 
-void as_sbe_gather(const as_sbe_batch *batch, as_sbe_task *tasks, int64_t count)
+void asi_sbe_clear_counts(as_sbe_task *tasks, int64_t task_count)
 {
-    if (0 == count)
-    {
-        return;
-    }
-    const asi_sbe_instances *level = &batch->levels[tasks[0].column.level];
-    const int64_t block = block_of(level);
-    for (int64_t k = 0; k < count; k++)
+    for (int64_t k = 0; k < task_count; k++)
     {
         tasks[k].nulls = tasks[k].lost = tasks[k].unknown = 0;
     }
-    for (int64_t first = 0; first < level->count; first += block)
+}
+
+void asi_sbe_gather_some(const as_sbe_batch *batch, as_sbe_task *tasks, int64_t task_count, int64_t first, int64_t end)
+{
+    if (0 == task_count || first >= end)
     {
-        const int64_t end = level->count - first < block ? level->count : first + block;
-        for (int64_t k = 0; k < count; k++)
+        return;
+    }
+    const int64_t block = block_of(&batch->levels[tasks[0].column.level], first, end);
+    for (int64_t at = first; at < end; at += block)
+    {
+        const int64_t to = end - at < block ? end : at + block;
+        for (int64_t k = 0; k < task_count; k++)
         {
             const asi_sbe_place p = asi_sbe_place_of(batch, &tasks[k].column);
-            if (is_common(&p, &tasks[k]))
+            const asi_sbe_place e = tasks[k].has_exponent ? asi_sbe_place_of(batch, &tasks[k].exponent) : p;
+            if (is_common(&p, &e, &tasks[k]))
             {
-                gather_common(&p, &tasks[k], first, end);
+                gather_common(&p, &tasks[k], at, to);
             }
             else
             {
-                gather_any(&p, &tasks[k], first, end);
+                gather_any(&p, &e, &tasks[k], at, to);
             }
         }
     }
+}
+
+void as_sbe_gather(const as_sbe_batch *batch, as_sbe_task *tasks, int64_t count)
+{
+    asi_sbe_clear_counts(tasks, count);
+    asi_sbe_gather_some(batch, tasks, count, 0, 0 == count ? 0 : batch->levels[tasks[0].column.level].count);
 }

@@ -5,6 +5,7 @@
 
 #define HOT static inline __attribute__((always_inline))
 
+#define MESSAGES_AT_A_TIME 1024 /* a multiple of 64, for asi_sbe_gather_some; of usual messages the L2 cache holds so many */
 #define MAX_SKIP_DEPTH 64 /* maximum nesting depth of unknown groups */
 
 typedef struct walk
@@ -602,7 +603,10 @@ static bool reserve_members(as_sbe_batch *batch)
     return is_done;
 }
 
-static bool walk_all(as_sbe_batch *batch, const int64_t *starts, const int64_t *ends)
+/* Each message has one root, present or not, so that its values can be gathered before the next message is walked: what is known
+ * of all roots so far is true of it. */
+static bool walk_all(
+    as_sbe_batch *batch, const int64_t *starts, const int64_t *ends, as_sbe_task *tasks, int64_t task_count)
 {
     const as_sbe_plan *plan = batch->plan;
     walk w = { .batch = batch, .has_memory = true };
@@ -614,8 +618,11 @@ static bool walk_all(as_sbe_batch *batch, const int64_t *starts, const int64_t *
     {
         batch->limit = ends[i] > batch->limit ? ends[i] : batch->limit;
     }
+    const int64_t step = task_count > 0 ? MESSAGES_AT_A_TIME : batch->count;
+    int64_t gathered = 0;
     for (int64_t i = 0; i < batch->count; i++)
     {
+        const int64_t stop = batch->count - gathered < step ? batch->count : gathered + step;
         w.at = starts[i];
         w.end = ends[i];
         w.error = AS_SBE_OK;
@@ -637,7 +644,12 @@ static bool walk_all(as_sbe_batch *batch, const int64_t *starts, const int64_t *
         batch->ends[i] = w.at - starts[i];
         if (w.has_known && AS_SBE_OK == w.error)
         {
-            i = asi_sbe_walk_alike(batch, &w.known, starts, ends, i + 1) - 1;
+            i = asi_sbe_walk_alike(batch, &w.known, starts, ends, i + 1, stop) - 1;
+        }
+        if (i + 1 == stop)
+        {
+            asi_sbe_gather_some(batch, tasks, task_count, gathered, stop);
+            gathered = stop;
         }
     }
     return true;
@@ -658,6 +670,12 @@ static bool reserve_messages(as_sbe_batch *batch, int64_t count)
 }
 
 as_result as_sbe_batch_walk(as_sbe_batch *batch, const uint8_t *bytes, const int64_t *starts, const int64_t *ends, int64_t count)
+{
+    return as_sbe_batch_walk_gather(batch, bytes, starts, ends, count, NULL, 0);
+}
+
+as_result as_sbe_batch_walk_gather(as_sbe_batch *batch, const uint8_t *bytes, const int64_t *starts, const int64_t *ends,
+    int64_t count, as_sbe_task *tasks, int64_t task_count)
 {
     if (!reserve_messages(batch, count))
     {
@@ -683,7 +701,8 @@ as_result as_sbe_batch_walk(as_sbe_batch *batch, const uint8_t *bytes, const int
         batch->data[i].count = 0;
         batch->data[i].bytes = 0;
     }
-    return walk_all(batch, starts, ends) ? AS_OK : AS_E_INTERNAL;
+    asi_sbe_clear_counts(tasks, task_count);
+    return walk_all(batch, starts, ends, tasks, task_count) ? AS_OK : AS_E_INTERNAL;
 }
 
 as_result as_sbe_template_ids(const as_sbe_plan *plan, const uint8_t *bytes, const int64_t *starts, const int64_t *ends,

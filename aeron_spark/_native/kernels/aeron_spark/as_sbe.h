@@ -105,6 +105,7 @@ typedef struct as_sbe_plan
 } as_sbe_plan;
 
 typedef struct as_sbe_batch as_sbe_batch;
+struct as_sbe_task;
 
 /* What a message's header says. -1 where it is too short for a header. */
 as_result as_sbe_template_ids(const as_sbe_plan *plan, const uint8_t *bytes, const int64_t *starts, const int64_t *ends,
@@ -118,6 +119,9 @@ void as_sbe_batch_close(as_sbe_batch *batch);
  * memory. Messages that can't be decoded are told by as_sbe_batch_errors. */
 as_result as_sbe_batch_walk(as_sbe_batch *batch, const uint8_t *bytes, const int64_t *starts, const int64_t *ends, int64_t count)
     AS_MUST_USE;
+/* The same, and as_sbe_gather of the root block's tasks, some messages at a time, while they are in the cache. */
+as_result as_sbe_batch_walk_gather(as_sbe_batch *batch, const uint8_t *bytes, const int64_t *starts, const int64_t *ends,
+    int64_t count, struct as_sbe_task *tasks, int64_t task_count) AS_MUST_USE;
 int64_t as_sbe_batch_error_count(const as_sbe_batch *batch);
 /* Of each message: as_sbe_error; and where it showed, or, of the first message, how many bytes it took: of others that were decoded
  * this is undefined. Valid until the next walk. */
@@ -171,7 +175,8 @@ typedef enum as_sbe_form_e
     AS_SBE_FORM_DECIMAL,    /* 16 bytes, from an unsigned number */
     AS_SBE_FORM_SIGNED_DECIMAL,
     AS_SBE_FORM_LONG,       /* 8 bytes signed, from any integer; what does not fit is null */
-    AS_SBE_FORM_ENUM        /* an index of 2 bytes */
+    AS_SBE_FORM_ENUM,       /* an index of 2 bytes */
+    AS_SBE_FORM_DOUBLE      /* 8 bytes, an integer times a power of ten, rounded once; null also where the exponent is not there */
 } as_sbe_form;
 
 /* One column of numbers and what becomes of it. `out`: instances * repeat values of the form; `validity`: a bit each, bytes beyond the
@@ -184,6 +189,9 @@ typedef struct as_sbe_task
     int64_t factor;         /* multiplies decimals and longs; what overflows is null. 1: none */
     int64_t divisor;        /* of longs, rounding down. 1: none */
     uint64_t most;          /* of longs: what is more, or below 0, does not fit. 0: all of 64 bits with a sign fit */
+    int32_t shift;          /* of doubles: the power of ten, where no field tells it */
+    bool has_exponent;      /* of doubles: the power of ten is a signed byte of the same level */
+    as_sbe_column exponent;
     const int16_t *of_byte; /* of an enum of one byte: the index of each, -1 unknown, 0 of the null */
     const int64_t *values;  /* of a wider enum: ascending, with these indices */
     const int16_t *indices;
