@@ -352,7 +352,10 @@ def test_messages_of_templates_outside_of_the_filter_are_not_decoded(market: Mar
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_a_message_that_cannot_be_decoded_ends_the_rows_before_it(market: Market, threads: int) -> None:
+def test_a_message_that_cannot_be_decoded_ends_the_rows_before_it(
+    market: Market, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scans, "PIECE_BYTES", 1000)  # else one thread reads what is so short
     position = scan(market.path, market.broken).to_table()["position"][10].as_py()
     found = scan(
         market.path, market.broken, sbe=SCHEMA, message="Quote", sbe_options={"others": "error"}, threads=threads
@@ -372,6 +375,7 @@ def test_a_message_that_cannot_be_decoded_ends_the_rows_before_it(market: Market
     assert kept["sbe_error"].null_count == 20
 
 
+@pytest.mark.usefixtures("small_pieces")
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("columns", [["number", "value"], ["number", "symbol"]])
 def test_values_stay_as_they_are_while_more_is_read(
