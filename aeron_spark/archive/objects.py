@@ -46,7 +46,7 @@ from aeron_spark.batch import Batches, schema_of
 from aeron_spark.errors import AeronError, DataLossError, StorageError, UsageError
 from aeron_spark.types import FRAME_ALIGNMENT, NULL_VALUE, Position, RecordChecksum
 
-__all__ = ["CATALOG", "ObjectFolder", "SegmentBytes"]
+__all__ = ["CATALOG", "ObjectFolder"]
 
 CATALOG = "archive.catalog"
 #: Bytes of a window where terms are smaller; a larger term is a window of its own.
@@ -100,8 +100,8 @@ class _Window:
 
 
 @dataclass(frozen=True, slots=True)
-class SegmentBytes:
-    """`SegmentFiles` of one segment: `shown` is the recording cut to it, `data` holds its bytes from `position` on."""
+class _SegmentBytes:
+    """`SegmentFiles` of one segment: `recording` is cut to it, `data` holds its bytes from `position` on."""
 
     path: str
     shown: Recording
@@ -110,15 +110,12 @@ class SegmentBytes:
     checksum: RecordChecksum
 
     def recording(self, recording_id: int) -> Recording:  # noqa: ARG002 - there is one
-        """The recording, cut to the segment."""
         return self.shown
 
     def has_file(self, name: str) -> bool:  # noqa: ARG002 - it was fetched
-        """Always."""
         return True
 
     def open_reader(self, recording_id: int, start: int, end: int, limit: int) -> tuple[Any, Handle | None]:  # noqa: ARG002
-        """A reader of C over the bytes, which this keeps."""
         shown, path, data = self.shown, c_string(self.path), ffi.from_buffer(self.data)
         recording = ffi.new("as_recording *", {name: getattr(shown, name) for name in _FACTS})
         given = ffi.new("as_segment_bytes *", [path, data, self.position, len(self.data), int(self.checksum)])
@@ -209,31 +206,31 @@ class ObjectFolder(TermCuts):
     ) -> Batches:
         """Messages that begin in [start, end); see `Folder.read`. `start` is a frame's begin."""
         schema = schema_of(choice.get("columns", READ_COLUMNS), is_recorded=True)
+        recording = self.recording(recording_id)
         if start is None or end is None or limit is None:
             extent = self.extent(recording_id)
             start = extent.start_position if start is None else start
             limit = extent.limit_position if limit is None else limit
             end = limit if end is None else end
+        # Inside a frame, the next message begin is found by a read from the term's begin on.
+        is_inside = start < end and self._frame_at(recording, start) is None
+        windows = self._windows(recording, start, end, limit, from_term=is_inside)
 
         def rows_of(files: SegmentFiles, begin: int, end: int, limit: int) -> Iterator[pa.RecordBatch]:
             return read_files(files, recording_id, begin, end, limit=limit, **choice)
 
-        return Batches(schema, self.read_windows(recording_id, start, end, limit=limit, rows_of=rows_of))
+        return Batches(schema, self._batches(recording, windows, rows_of))
 
     def read_windows(
-        self, recording_id: int, start: int, end: int, *, limit: int, rows_of: RowsOf, from_term: bool = False
+        self, recording_id: int, start: int, end: int, *, limit: int, rows_of: RowsOf
     ) -> Iterator[pa.RecordBatch]:
-        """Batches that `rows_of` makes of a range's windows.
+        """Batches that `rows_of` makes of a range's windows, each with the bytes from a term's begin on.
 
-        `rows_of` receives the window and the range's begin, end and limit in it. `from_term`: the first window has the bytes
-        from its term's begin on, for readers that skip broken bytes. DataLossError: a segment is missing, see
-        `segments_between`.
+        For readers that skip broken bytes. `rows_of` receives the window and the range's begin, end and limit in it.
+        DataLossError: a segment is missing, see `segments_between`.
         """
         recording = self.recording(recording_id)
-        # Inside a frame, the next message begin is found by a read from the term's begin on.
-        is_inside = start < end and self._frame_at(recording, start) is None
-        windows = self._windows(recording, start, end, limit, from_term=from_term or is_inside)
-        return self._batches(recording, windows, rows_of)
+        return self._batches(recording, self._windows(recording, start, end, limit, from_term=True), rows_of)
 
     def segment_rows(
         self, recording_id: int, start: int, end: int, *, limit: int, rows_of: RowsOf, on_missing: OnMissing
@@ -242,7 +239,7 @@ class ObjectFolder(TermCuts):
         for low, high, name, is_there in self.segments_between(recording_id, start, end):
             if is_there:
                 bound = max(high, limit) if high == end else high
-                yield from self.read_windows(recording_id, low, high, limit=bound, rows_of=rows_of, from_term=True)
+                yield from self.read_windows(recording_id, low, high, limit=bound, rows_of=rows_of)
             else:
                 on_missing(low, high, name)
 
@@ -325,7 +322,7 @@ class ObjectFolder(TermCuts):
         checksum = self._checksum(recording)
         with ThreadPoolExecutor(PARALLEL_REQUESTS) as requests, ThreadPoolExecutor(1) as ahead:
 
-            def fetch(window: _Window) -> Future[SegmentBytes]:
+            def fetch(window: _Window) -> Future[_SegmentBytes]:
                 return ahead.submit(self._fetch, requests, recording, window.fetched_from, window.limit, checksum)
 
             pending = fetch(window)
@@ -339,7 +336,7 @@ class ObjectFolder(TermCuts):
 
     def _fetch(
         self, requests: ThreadPoolExecutor, recording: Recording, begin: int, end: int, checksum: RecordChecksum
-    ) -> SegmentBytes:
+    ) -> _SegmentBytes:
         """[begin, end) of one of the recording's segments."""
         there = self._segments[recording.recording_id]
         segment = begin - (begin - there.first) % recording.segment_file_length
@@ -357,7 +354,7 @@ class ObjectFolder(TermCuts):
         behind = min(end + FRAME_ALIGNMENT, segment_end)
         data = self._copied(requests, name, range(begin - segment, behind - segment, REQUEST_BYTES))
         shown = replace(recording, start_position=Position(start), stop_position=Position(stop))
-        return SegmentBytes(self.path, shown, begin, data, checksum)
+        return _SegmentBytes(self.path, shown, begin, data, checksum)
 
     def _copied(self, requests: ThreadPoolExecutor, name: str, offsets: range) -> mmap.mmap:
         """[offsets.start, offsets.stop) of an object, by one request per offset."""

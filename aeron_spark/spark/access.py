@@ -24,10 +24,9 @@ from aeron_spark.types import RecordChecksum
 
 if TYPE_CHECKING:
     from aeron_spark.archive.client import Archive
-    from aeron_spark.archive.objects import ObjectFolder
     from aeron_spark.archive.remote import RemoteArchive
 
-__all__ = ["OBJECT_STORE", "SEGMENTS", "AccessOptions", "choose_mode", "open_objects", "open_recordings"]
+__all__ = ["SEGMENTS", "AccessOptions", "choose_mode", "open_recordings"]
 
 AUTO, SEGMENTS, REPLAY, OBJECT_STORE = "auto", "segments", "replay", "object store"
 ACCESS_MODES = (AUTO, SEGMENTS, REPLAY, OBJECT_STORE)
@@ -128,7 +127,7 @@ def open_recordings(options: AccessOptions, checksum: RecordChecksum) -> Recordi
     mode, why = choose_mode(options)
     _log(f"access={mode}: {why}")
     if mode == OBJECT_STORE:
-        return open_objects(options, checksum)
+        return _open_objects(options, checksum)
     if mode == REPLAY:
         return _open_replay(options)
     assert options.path is not None  # noqa: S101 - parse() has seen to that
@@ -213,8 +212,7 @@ def _connect(options: AccessOptions, response_channel: str) -> Archive:
 # -- object store --------------------------------------------------------------------------------------------------
 
 
-def open_objects(options: AccessOptions, checksum: RecordChecksum) -> ObjectFolder:
-    """The recordings of an object store; the caller closes the result."""
+def _open_objects(options: AccessOptions, checksum: RecordChecksum) -> RecordingSource:
     assert options.path is not None  # noqa: S101 - parse() has seen to that
     arguments: dict[str, Any] = json.loads(options.store_options or "{}")
     if options.store_credentials_file is not None:

@@ -99,11 +99,8 @@ class AeronDataSource(DataSource):
         """Batch read of an archive folder."""
         from aeron_spark.spark.planning.engine import check_engine
         from aeron_spark.spark.reading.batch import AeronBatchReader, PushdownReader, is_pushing_filters
-        from aeron_spark.spark.reading.windows import COLUMNS, WindowReader
 
         _refuse_no_options(self.options)
-        if schema.names == COLUMNS.names:
-            return WindowReader(ReadOptions.parse(self.options, streaming=None))
         options = ReadOptions.parse(self.options, streaming=False)
         check_engine(options)
         if options.isolation == READ_COMMITTED:

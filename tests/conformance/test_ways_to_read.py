@@ -424,16 +424,14 @@ def test_what_is_left_of_a_stream_and_a_range_without_rows(
 
 
 @pytest.mark.parametrize("options", [{}, {"maxBytesPerPartition": "10k", "rowsPerBatch": "5"}], ids=str)
-@pytest.mark.parametrize("access", ["segments", "object store"])
 @pytest.mark.parametrize("engine", ["jvm", "python"])
 def test_spark_gives_what_came_live(
-    recorded: Recorded, spark: SparkSession, engine: str, access: str, options: dict[str, str]
+    recorded: Recorded, spark: SparkSession, engine: str, options: dict[str, str]
 ) -> None:
-    """By its workers, and by its JVM."""
+    """By its workers, and by its JVM, which reads segments."""
     if engine == "jvm" and not JAR:
         require.missing("the jar of Spark's JVM, which `make build` makes where there is a JDK of Java 17 or newer")
-    chosen = {"engine": engine, "access": access, "recordingIds": str(recorded.recording_id)}
-    given = {**chosen, "columns": ",".join(COLUMNS), **options}
+    given = {"engine": engine, "recordingIds": str(recorded.recording_id), "columns": ",".join(COLUMNS), **options}
     frame = spark.read.format("aeron").options(**given).load(str(recorded.folder))
     assert ("engine=jvm" in str(frame._jdf.queryExecution().executedPlan().toString())) == (engine == "jvm")
     assert [Row(*row) for row in frame.orderBy("position").collect()] == recorded.batched

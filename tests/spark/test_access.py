@@ -63,7 +63,6 @@ def read(spark: SparkSession, options: dict[str, str]) -> DataFrame:
     return spark.read.format("aeron").options(**options).load()
 
 
-@pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize("way", ["replay", "folder as a store", "s3"])
 def test_every_way_gives_the_rows_of_the_segments(spark: SparkSession, ways: Ways, way: str) -> None:
     options = {"minPartitions": "3", "maxBytesPerPartition": "1m"}
@@ -76,7 +75,6 @@ def test_every_way_gives_the_rows_of_the_segments(spark: SparkSession, ways: Way
     assert_df_equality(read(spark, ways.options[way] | middle), some, ignore_row_order=True)
 
 
-@pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize("way", ["replay", "s3"])
 def test_a_stream_by_any_way_takes_everything_once(spark: SparkSession, ways: Ways, way: str, tmp_path: Path) -> None:
     """Several micro-batches by bytes, started again from the checkpoint by the segments: positions mean the same."""

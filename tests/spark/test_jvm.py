@@ -21,14 +21,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from aeron_spark import Folder
 from aeron_spark.errors import AeronError, UsageError
 from aeron_spark.spark import jvm
 from aeron_spark.spark.listener import lag, total
 from aeron_spark.spark.planning.engine import jvm_job
 from aeron_spark.spark.planning.options import ReadOptions
-from aeron_spark.spark.planning.ranges import Range
-from aeron_spark.spark.reading import windows
 from aeron_spark.spark.reading.batch import AeronBatchReader, RangesPartition
 from aeron_spark.spark.reading.rows import read_schema
 from aeron_spark.spark.reading.schema import message_fields
@@ -43,7 +40,6 @@ TERM, SEGMENT = 64 * 1024, 128 * 1024
 SIZES = [8, 100, 1377, 5000]
 FIRST_NS, STEP_NS = 1_700_000_000_000_000_123, 1_000_001
 COLUMNS = tuple(message_fields("binary"))
-STORE = {"access": "object store"}
 WITH_JAR = pytest.mark.usefixtures("with_jar")
 
 
@@ -106,9 +102,6 @@ def plan_of(frame: DataFrame) -> str:
         {"isolation": "read_committed"},
         {"startingPositions": '{"0": 65536}', "recordChecksum": "none"},
         {"tail": "10"},
-        STORE | {"timestampFrom": "reserved(us)", "rowsPerBatch": "7"},
-        STORE | {"timestampFrom": "reserved(ns)", "maxBytesPerPartition": "70k", "bytesPerBatch": "6k"},
-        STORE | {"timestampFrom": "reserved(ns)", "startingPositions": '{"0": 65537}', "recordChecksum": "none"},
     ],
     ids=str,
 )
@@ -164,7 +157,7 @@ def test_filters_that_python_gets_narrow_what_the_jvm_reads(spark: SparkSession,
 
 # -- who reads -----------------------------------------------------------------------------------------------------
 
-BEYOND = STORE | {"onCorruption": "skip"}
+BEYOND = {"access": "object store"}
 
 
 @WITH_JAR
@@ -245,7 +238,6 @@ def first_of(text: str) -> str:
 
 
 @WITH_JAR
-@pytest.mark.parametrize("options", [{}, STORE], ids=str)
 @pytest.mark.parametrize(
     "damage",
     [
@@ -259,12 +251,12 @@ def first_of(text: str) -> str:
     ],
 )
 def test_errors_are_those_of_python(
-    spark: SparkSession, folder: Path, tmp_path: Path, damage: Callable[[Path], object], options: dict[str, str]
+    spark: SparkSession, folder: Path, tmp_path: Path, damage: Callable[[Path], object]
 ) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(folder, copy)
     damage(copy)
-    ours, pythons = (told(load(spark, copy, engine, recordingIds="0", **options)) for engine in ("jvm", "python"))
+    ours, pythons = (told(load(spark, copy, engine, recordingIds="0")) for engine in ("jvm", "python"))
     assert ours == pythons
     assert str(copy) in ours
 
@@ -287,10 +279,7 @@ def by_jvm(frame: DataFrame) -> list[Any] | str:
 
 
 @WITH_JAR
-@pytest.mark.parametrize("options", [{}, STORE], ids=str)
-def test_damaged_bytes_end_as_in_python(
-    spark: SparkSession, folder: Path, tmp_path: Path, rng: random.Random, options: dict[str, str]
-) -> None:
+def test_damaged_bytes_end_as_in_python(spark: SparkSession, folder: Path, tmp_path: Path, rng: random.Random) -> None:
     """In rows, or in the same error; never with the JVM."""
     copy = tmp_path / "copy"
     shutil.copytree(folder, copy)
@@ -304,8 +293,8 @@ def test_damaged_bytes_end_as_in_python(
             at = rng.randrange(0, len(whole), 32) + rng.randrange(32) if rng.random() < 0.5 else rng.randrange(2048)
             damaged[at : at + 4] = rng.randbytes(4)
         file.write_bytes(damaged[: rng.choice([len(whole), len(whole), rng.randrange(len(whole))])])
-        expected = by_python(copy, recordingIds="0", **options)
-        found = by_jvm(load(spark, copy, "jvm", recordingIds="0", columns="position,value", **options))
+        expected = by_python(copy, recordingIds="0")
+        found = by_jvm(load(spark, copy, "jvm", recordingIds="0", columns="position,value"))
         assert found == expected, file.name
         kinds.add(type(expected))
         file.write_bytes(whole)
@@ -666,71 +655,8 @@ def test_the_jar_is_there_where_a_jdk_is() -> None:
 
 
 def test_the_engine_says_what_it_cannot_read(spark: SparkSession, folder: Path) -> None:
-    refusal = "engine=jvm cannot read with access=object store and onCorruption=skip: leave engine out"
-    with pytest.raises(PySparkException, match=refusal):
+    with pytest.raises(PySparkException, match=r"engine=jvm cannot read with access=object store.*: leave engine out"):
         load(spark, folder, "jvm", **BEYOND).collect()
-
-
-@WITH_JAR
-def test_what_the_engine_lacks_of_an_object_store(spark: SparkSession, folder: Path) -> None:
-    """Times by the index, where they are asked for; terms that are too long for a task's memory."""
-    names = {"columns": "position,timestamp"} | STORE
-    frame = load(spark, folder, "auto", **names)
-    assert "engine=jvm" in plan_of(frame.select("position"))
-    assert "engine=jvm" not in plan_of(frame)
-    with pytest.raises(PySparkException, match="column timestamp: an object store has no time index"):
-        load(spark, folder, "jvm", **names).collect()
-
-
-def test_what_the_planner_says_of_an_object_store(folder: Path) -> None:
-    options = ReadOptions.parse({"path": str(folder), **STORE}, streaming=False)
-    job = jvm_job(options, None, longest_term=64 << 20)
-    assert job["isFetched"]
-    assert job["lacks"] == dict.fromkeys(("timestamp", "timestamp_ns"), "an object store has no time index")
-    assert jvm_job(options, {"columns": ["timestamp"]})["lacks"] == {
-        "timestamp_ns": "an object store has no time index"
-    }
-    assert jvm_job(options, None, longest_term=128 << 20)["lack"] == "access=object store and terms of 128 MiB"
-    reserved = ReadOptions.parse({"path": str(folder), **STORE, "timestampFrom": "reserved(ns)"}, streaming=False)
-    assert jvm_job(reserved, None)["lacks"] == {}
-    job = jvm_job(ReadOptions.parse({"path": str(folder)}, streaming=False), None, longest_term=1 << 30)
-    assert (job["isFetched"], job["lacks"]) == (False, {})
-
-
-def test_bytes_for_the_engine_are_those_of_the_segments(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In chunks, the first of which says what the window is; the range begins inside a frame and ends before another's end."""
-    monkeypatch.setattr(windows, "CHUNK_BYTES", 50_000)
-    options = ReadOptions.parse({"path": str(folder), **STORE}, streaming=True)
-    python = windows.WindowReader(options)
-    with Folder(folder) as opened:
-        recording, extent = opened.recording(0), opened.extent(0)
-    planned = RangesPartition((Range(0, 70_000, 500_000, extent.limit_position),))
-    found: list[tuple[dict[str, Any], bytearray]] = []
-    for batch in python.read(planned):
-        window, data = (column[0].as_py() for column in batch.columns)
-        if window is not None:
-            found.append((json.loads(window), bytearray()))
-        found[-1][1].extend(data)
-        assert len(data) <= 50_000
-    begins, ends = zip(*((facts["begin"], facts["end"]) for facts, _ in found), strict=True)
-    assert (begins[0], ends[-1]) == (70_000, 500_000)
-    assert begins[1:] == ends[:-1]
-    assert found[0][0]["position"] == 65_536, "the term's begin, as no frame begins at 70,000"
-    assert found[-1][0]["limit"] > 500_000
-    for facts, data in found:
-        base = recording.segment_base(facts["position"])
-        whole = (folder / f"0-{base}.rec").read_bytes()
-        at = facts["position"] - base
-        assert bytes(data) == whole[at : at + facts["length"]]
-        assert facts["position"] + len(data) >= facts["limit"]
-        assert (facts["recordingId"], facts["streamId"], facts["channel"]) == (0, 1001, recording.original_channel)
-
-
-@WITH_JAR
-def test_a_limited_query_leaves_an_object_store_before_its_end(spark: SparkSession, folder: Path) -> None:
-    frame = load(spark, folder, "jvm", recordingIds="0", **STORE)
-    assert [row.position for row in frame.limit(3).collect()] == [row.position for row in rows_of(frame)[:3]]
-    assert len(frame.selectExpr("position % 7 AS x").where("x = 3").take(1)) == 1
 
 
 def test_python_does_not_read_for_the_engine_of_the_jvm(folder: Path) -> None:

@@ -176,17 +176,6 @@ def test_what_cannot_be_decoded_is_what_python_makes_of_it(spark: SparkSession, 
     assert metrics["aeronBytes"] > 0, "the other batches are the JVM's"
 
 
-def test_messages_in_an_object_store(spark: SparkSession, folder: Path) -> None:
-    """Their bytes are fetched by Python and decoded by the JVM, but for those batches that are Python's."""
-    store = {"access": "object store", "sbeMessage": "M"}
-    assert same(spark, folder, PLAIN, **store).count() == 300
-    frame = same(spark, folder, BROKEN, onSbeError="null", rowsPerBatch="10", columns="position,id,sbe_error", **store)
-    metrics = metrics_of(frame)
-    assert metrics["aeronHandedOver"] > 0
-    assert metrics["aeronBytes"] > 0
-    assert same(spark, folder, TEXTS, payload="string", access="object store").count() == 101
-
-
 def test_errors_are_those_of_python(spark: SparkSession, folder: Path) -> None:
     for options in (
         {"sbeMessage": "M"},

@@ -11,7 +11,6 @@
 #include "aeron_spark/as_archive.h"
 #include "follow.h"
 #include "sbe_program.h"
-#include "window.h"
 
 #define NS_PER_US 1000
 
@@ -38,7 +37,7 @@ static const int64_t WIDTHS[COLUMNS] = { 8, 8, 8, 4, 4, 4, 4, 1, 4, 1, 8, 8, 1 }
 
 typedef struct rows
 {
-    as_folder *folder; /* Java closes it after this; NULL where the bytes are a window's */
+    as_folder *folder; /* Java closes it after this */
     as_segment_reader *reader;
     int64_t recording_id;
     int64_t reserved_unit_ns; /* 0: times come from the time index */
@@ -191,7 +190,7 @@ static bool allocate(rows *made, uint32_t mask)
     return true;
 }
 
-static jlong JNICALL native_open_rows(JNIEnv *env, jclass of, jlong folder, jlong window, jlong recording_id, jlong start,
+static jlong JNICALL native_open_rows(JNIEnv *env, jclass of, jlong folder, jlong recording_id, jlong start,
     jlong end, jlong limit, jint mask, jint row_capacity, jint byte_capacity, jlong reserved_unit_ns, jboolean is_text)
 {
     (void)env;
@@ -209,10 +208,8 @@ static jlong JNICALL native_open_rows(JNIEnv *env, jclass of, jlong folder, jlon
     const uint32_t source = made->has_times ? 1U << (0 == reserved_unit_ns ? NEXT_POSITION : RESERVED_VALUE) : 0;
     const bool has_value = 0 != (mask & (1 << VALUE));
     made->columns = (as_columns){ .row_capacity = row_capacity, .byte_capacity = has_value ? byte_capacity : 0 };
-    const asj_window *bytes = (const asj_window *)(intptr_t)window;
     const jlong result = !allocate(made, (uint32_t)mask | source) ? ASJ_NO_MEMORY :
-        NULL == bytes ? (jlong)as_segment_reader_open(made->folder, recording_id, start, end, limit, &made->reader) :
-        (jlong)as_segment_reader_open_bytes(&bytes->recording, &bytes->bytes, start, end, limit, &made->reader);
+        (jlong)as_segment_reader_open(made->folder, recording_id, start, end, limit, &made->reader);
     if (AS_OK != result)
     {
         close_rows(made);
@@ -388,7 +385,7 @@ JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM *vm, void *reserved)
         { "closeFolder", "(J)V", (void *)native_close_folder },
         { "extent", "(JJ[J)I", (void *)native_extent },
         { "recording", "(JJ[J[[B)I", (void *)native_recording },
-        { "openRows", "(JJJJJJIIIJZ)J", (void *)native_open_rows },
+        { "openRows", "(JJJJJIIIJZ)J", (void *)native_open_rows },
         { "closeRows", "(J)V", (void *)native_close_rows },
         { "address", "(JI)J", (void *)native_address },
         { "position", "(J)J", (void *)native_position },
@@ -402,9 +399,6 @@ JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM *vm, void *reserved)
         { "active", "(J[J)J", (void *)native_active },
         { "extents", "(J[J[J)I", (void *)native_extents },
         { "advance", "(JJJJ)J", (void *)native_advance },
-        { "openWindow", "([B[J)J", (void *)native_open_window },
-        { "fillWindow", "(JJ[B)I", (void *)native_fill_window },
-        { "closeWindow", "(J)V", (void *)native_close_window },
     };
     JNIEnv *env = NULL;
     if (JNI_OK != (*vm)->GetEnv(vm, (void **)&env, JNI_VERSION_10))

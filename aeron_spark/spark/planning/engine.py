@@ -8,13 +8,10 @@ from __future__ import annotations
 from aeron_spark import __version__
 from aeron_spark.archive.times import UNITS_NS
 from aeron_spark.errors import UsageError
-from aeron_spark.spark.access import OBJECT_STORE, SEGMENTS, choose_mode
+from aeron_spark.spark.access import SEGMENTS, choose_mode
 from aeron_spark.spark.planning.data_loss import goes_on
 from aeron_spark.spark.planning.options import JVM, PYTHON, ReadOptions
 from aeron_spark.spark.planning.selection import CHECKSUMS
-
-#: Of an object store; a task of the JVM holds a term in memory, a task of Python has it on a disk.
-_MAX_FETCHED_TERM = 64 << 20
 
 __all__ = ["check_engine", "check_reads_in_python", "jvm_job", "lack_of"]
 
@@ -24,10 +21,8 @@ def lack_of(options: ReadOptions) -> str | None:
     if options.engine == PYTHON:
         return "engine=python"
     mode, why = choose_mode(options.access)
-    if mode not in (SEGMENTS, OBJECT_STORE):
+    if mode != SEGMENTS:
         return f"access={mode} ({why})"
-    if mode == OBJECT_STORE and goes_on(options):
-        return f"access={mode} and {'onCorruption=skip' if options.skip_corruption else 'failOnDataLoss=false'}"
     if options.payload == "arrow":
         return "payload=arrow"
     return f"timestampFrom=sbe:{options.timestamp_from.field}" if options.timestamp_from.kind == "sbe" else None
@@ -52,29 +47,12 @@ def check_reads_in_python(options: ReadOptions) -> None:
         )
 
 
-def _lacking_columns(options: ReadOptions, decoding: dict[str, object] | str | None) -> dict[str, str]:
-    """Columns of messages in an object store that the engine does not make, and why."""
-    of_payload = decoding["columns"] if isinstance(decoding, dict) else ()
-    assert isinstance(of_payload, list | tuple)  # noqa: S101 - payload.py makes it
-    has_times = options.timestamp_from.kind != "index"
-    hidden = {"timestamp", "timestamp_ns"} & set(of_payload)
-    return (
-        {} if has_times else dict.fromkeys({"timestamp", "timestamp_ns"} - hidden, "an object store has no time index")
-    )
-
-
-def jvm_job(
-    options: ReadOptions, decoding: dict[str, object] | str | None, *, longest_term: int = 0
-) -> dict[str, object]:
+def jvm_job(options: ReadOptions, decoding: dict[str, object] | str | None) -> dict[str, object]:
     """JSON for the engine in the JVM: how to read ranges, or what of it the engine cannot do.
 
     ``decoding``: how it makes columns of payloads, or what it cannot do; None if they are columns as they are.
-    ``longest_term``: in bytes, of the recordings.
     """
     lack = lack_of(options)
-    is_fetched = choose_mode(options.access)[0] == OBJECT_STORE
-    if lack is None and is_fetched and longest_term > _MAX_FETCHED_TERM:
-        lack = f"access={OBJECT_STORE} and terms of {longest_term >> 20} MiB"
     if lack is None and isinstance(decoding, str):
         lack = f"payload={options.payload} for {decoding}"
     if lack is not None:
@@ -83,8 +61,6 @@ def jvm_job(
     job: dict[str, object] = {
         "version": __version__,
         "path": options.path,
-        "isFetched": is_fetched,
-        "lacks": _lacking_columns(options, decoding) if is_fetched else {},
         "aeronDir": options.aeron_dir or "",
         "checksum": int(CHECKSUMS[options.record_checksum]),
         "isStrict": options.on_corruption == "strict",

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from aeron_spark.errors import InternalError, UsageError
-from aeron_spark.spark.access import OBJECT_STORE, choose_mode
 from aeron_spark.spark.planning.data_loss import goes_on
 from aeron_spark.spark.planning.engine import jvm_job, lack_of
 from aeron_spark.spark.planning.offsets import Offset, integers_of
@@ -62,8 +61,7 @@ def _lack(options: ReadOptions) -> str | None:
     when = options.starting_timestamp
     if when is not None and (options.timestamp_from.kind != "index" or time.time_ns() < when):
         return "startingTimestamp: one that is to come, or not by the time index, is looked for in each micro-batch"
-    is_stored = choose_mode(options.access)[0] == OBJECT_STORE
-    return f"access={OBJECT_STORE}: what is there does not grow" if is_stored else lack_of(options)
+    return lack_of(options)
 
 
 @dataclass(frozen=True, slots=True)

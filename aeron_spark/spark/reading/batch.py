@@ -99,8 +99,7 @@ def partition_ranges(
         packs = time_slices(folder, [part for part in ordered if part.start < part.end], target, options)
     else:
         packs = pack(_pieces(folder, ordered, target, options), target)
-    terms = (folder.recording(member).term_buffer_length for member in {part.recording_id for part in ordered})
-    job = jvm_job(options, rows.for_jvm(), longest_term=max(terms, default=0))
+    job = jvm_job(options, rows.for_jvm())
     first, others = json.dumps(job), json.dumps({name: job[name] for name in job if name != "sbe"})
     # How payloads are decoded is long, and the same for all.
     return [RangesPartition(members, others if at else first) for at, members in enumerate(packs)]

@@ -59,8 +59,7 @@ public final class ReadPlanned {
         byte[] pickle = Base64.getDecoder().decode(command.get("partition").asText());
         schema = (StructType) DataType.fromJson(command.get("schema").asText());
         Planned planned = Planned.of(new InputPartition[] {new Pickled(pickle)})[0];
-        reader = new AeronReader(planned, schema, Long.MAX_VALUE,
-            new AeronReaderFactory(schema, schema, Long.MAX_VALUE, null, null, null));
+        reader = new AeronReader(planned, schema, Long.MAX_VALUE, new AeronReaderFactory(schema, schema, Long.MAX_VALUE, null, null));
         return Map.of();
     }
 

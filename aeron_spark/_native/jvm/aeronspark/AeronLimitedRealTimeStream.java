@@ -6,14 +6,13 @@ import org.apache.spark.sql.connector.read.streaming.Offset;
 import org.apache.spark.sql.connector.read.streaming.PartitionOffset;
 import org.apache.spark.sql.connector.read.streaming.SupportsRealTimeMode;
 import org.apache.spark.sql.types.StructType;
-import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** A stream of Spark from 4.2 on: in micro-batches with limits, or in Real-Time Mode. */
 final class AeronLimitedRealTimeStream extends AeronLimitedStream implements SupportsRealTimeMode {
     private final RealTime realTime;
 
-    AeronLimitedRealTimeStream(MicroBatchStream python, StructType schema, CaseInsensitiveStringMap options) {
-        super(python, schema, options);
+    AeronLimitedRealTimeStream(MicroBatchStream python, StructType schema) {
+        super(python, schema);
         realTime = new RealTime(python);
     }
 

@@ -8,15 +8,14 @@ import org.apache.spark.sql.connector.read.streaming.ReadLimit;
 import org.apache.spark.sql.connector.read.streaming.ReportsSourceMetrics;
 import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow;
 import org.apache.spark.sql.types.StructType;
-import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** A stream whose micro-batches Spark limits, and whose newest offset it asks for beside their ends. */
 class AeronLimitedStream extends AeronStream implements SupportsTriggerAvailableNow, ReportsSourceMetrics {
     private final SupportsTriggerAvailableNow python;
     private final Lag lag;
 
-    AeronLimitedStream(MicroBatchStream python, StructType schema, CaseInsensitiveStringMap options) {
-        super(python, schema, options);
+    AeronLimitedStream(MicroBatchStream python, StructType schema) {
+        super(python, schema);
         this.python = (SupportsTriggerAvailableNow) python;
         lag = new Lag(python);
     }

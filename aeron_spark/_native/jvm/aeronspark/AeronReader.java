@@ -46,8 +46,6 @@ final class AeronReader implements PartitionReader<ColumnarBatch> {
     private ColumnarBatch batch;
     /** Decodes messages; null where they are columns as they are. */
     private SbeColumns sbe;
-    /** Bytes of the ranges; null where their files are read. */
-    private Fetching.Windows windows;
     private boolean isTold;
     /** What Python reads now; null where the JVM does. */
     private PythonColumns python;
@@ -75,7 +73,6 @@ final class AeronReader implements PartitionReader<ColumnarBatch> {
         this.rowLimit = rowLimit;
         this.factory = factory;
         this.sbe = factory.openSbe();
-        this.windows = factory.openWindows(partition);
     }
 
     /** For messages as they are, of which none is left to Python. @param ranges may have more after they had none */
@@ -92,11 +89,6 @@ final class AeronReader implements PartitionReader<ColumnarBatch> {
 
     /** The facts of a recording that reading needs. */
     private record Recording(long id, long start, long termLength, long segmentLength, byte[] channel, byte[] source) {
-        static Recording of(Fetching.Windows windows) {
-            return new Recording(windows.fact("recordingId"), windows.fact("startPosition"), windows.fact("termLength"),
-                windows.fact("segmentLength"), Native.bytes(windows.text("channel")), Native.bytes(windows.text("sourceIdentity")));
-        }
-
         static Recording of(long folder, long id) {
             long[] numbers = new long[4];
             byte[][] texts = new byte[2][];
@@ -190,7 +182,7 @@ final class AeronReader implements PartitionReader<ColumnarBatch> {
 
     /** Leaves what is left of this task to Python, where options say what becomes of missing or damaged bytes. */
     private void handOverRest(AeronException failure) {
-        if (!handsOver || windows != null || !failure.is(AeronException.DATA)) {
+        if (!handsOver || !failure.is(AeronException.DATA)) {
             throw failure;
         }
         closeRows();
@@ -218,10 +210,6 @@ final class AeronReader implements PartitionReader<ColumnarBatch> {
     @Override
     public void close() throws IOException {
         closeRows();
-        if (windows != null) {
-            windows.close();
-            windows = null;
-        }
         if (sbe != null) {
             sbe.close();
             sbe = null;
@@ -265,7 +253,7 @@ final class AeronReader implements PartitionReader<ColumnarBatch> {
 
     /** A failure, or that the segment is missing at which it stopped. Behind a segment's last message only padding may stand. */
     private AeronException explained(AeronException failure, long position) {
-        if (windows != null || !failure.is(AeronException.DATA)) {
+        if (!failure.is(AeronException.DATA)) {
             return failure;
         }
         long nextTerm = position - position % recording.termLength + recording.termLength;
@@ -282,23 +270,7 @@ final class AeronReader implements PartitionReader<ColumnarBatch> {
         return AeronException.dataLoss(text + "; failOnDataLoss=false goes on without");
     }
 
-    private boolean openNext() throws IOException {
-        return windows == null ? openNextRange() : openNextWindow();
-    }
-
-    private boolean openNextWindow() throws IOException {
-        if (!windows.next()) {
-            return false;
-        }
-        given = windows.fact("begin");
-        end = windows.fact("end");
-        limit = windows.fact("limit");
-        recording = Recording.of(windows);
-        open();
-        return true;
-    }
-
-    private boolean openNextRange() {
+    private boolean openNext() {
         if (!ranges.hasNext()) {
             return false;
         }
@@ -340,7 +312,7 @@ final class AeronReader implements PartitionReader<ColumnarBatch> {
             throw new AeronException(AeronException.USAGE,
                 "capacities of " + rowCapacity + " rows and " + byteCapacity + " bytes must be in 1.." + Integer.MAX_VALUE);
         }
-        long opened = Native.openRows(folder, windows == null ? 0 : windows.handle(), recording.id, given, end, limit, mask(), (int) rowCapacity, (int) byteCapacity,
+        long opened = Native.openRows(folder, recording.id, given, end, limit, mask(), (int) rowCapacity, (int) byteCapacity,
             job.get("reservedUnitNs").asLong(), "string".equals(job.get("payload").asText()));
         if (opened < 0) {
             throw explained(Native.failure(opened), given);

@@ -16,7 +16,6 @@ final class AeronReaderFactory implements PartitionReaderFactory {
     private final long limit;
     private final PartitionReaderFactory python;
     private final String sbe;
-    private final Fetching fetching;
 
     /**
      * @param schema the columns that are asked for
@@ -24,15 +23,13 @@ final class AeronReaderFactory implements PartitionReaderFactory {
      * @param limit rows of a task; it may give more
      * @param python for what the JVM does not read; null where that cannot be
      * @param sbe how messages are decoded, as Python has planned it; null where they are not
-     * @param fetching of bytes that Python alone reaches; null where the JVM reads files
      */
-    AeronReaderFactory(StructType schema, StructType all, long limit, PartitionReaderFactory python, String sbe, Fetching fetching) {
+    AeronReaderFactory(StructType schema, StructType all, long limit, PartitionReaderFactory python, String sbe) {
         this.schema = schema;
         this.all = all;
         this.limit = limit;
         this.python = python;
         this.sbe = sbe;
-        this.fetching = fetching;
     }
 
     @Override
@@ -43,11 +40,6 @@ final class AeronReaderFactory implements PartitionReaderFactory {
     @Override
     public PartitionReader<ColumnarBatch> createColumnarReader(InputPartition partition) {
         return new AeronReader((Planned) partition, schema, limit, this);
-    }
-
-    /** Null where the JVM reads files. */
-    Fetching.Windows openWindows(Planned partition) {
-        return fetching == null ? null : fetching.open(partition);
     }
 
     /** Decodes messages; null where they are columns as they are. */

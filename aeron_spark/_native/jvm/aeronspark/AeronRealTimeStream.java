@@ -6,14 +6,13 @@ import org.apache.spark.sql.connector.read.streaming.Offset;
 import org.apache.spark.sql.connector.read.streaming.PartitionOffset;
 import org.apache.spark.sql.connector.read.streaming.SupportsRealTimeMode;
 import org.apache.spark.sql.types.StructType;
-import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** A stream of Spark 4.1, which has Real-Time Mode and does not limit micro-batches. */
 final class AeronRealTimeStream extends AeronStream implements SupportsRealTimeMode {
     private final RealTime realTime;
 
-    AeronRealTimeStream(MicroBatchStream python, StructType schema, CaseInsensitiveStringMap options) {
-        super(python, schema, options);
+    AeronRealTimeStream(MicroBatchStream python, StructType schema) {
+        super(python, schema);
         realTime = new RealTime(python);
     }
 

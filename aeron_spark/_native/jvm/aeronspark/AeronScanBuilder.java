@@ -10,19 +10,16 @@ import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
 import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
-import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** A batch read: Python plans it, with filters where they are pushed (Spark still applies them all); columns are pruned here. */
 final class AeronScanBuilder implements SupportsPushDownRequiredColumns, SupportsPushDownFilters, SupportsPushDownLimit {
     private final ScanBuilder planning;
-    private final CaseInsensitiveStringMap options;
     private final StructType all;
     private StructType schema;
     private long limit = Long.MAX_VALUE;
 
-    AeronScanBuilder(ScanBuilder planning, CaseInsensitiveStringMap options, StructType schema) {
+    AeronScanBuilder(ScanBuilder planning, StructType schema) {
         this.planning = planning;
-        this.options = options;
         this.all = schema;
         this.schema = schema;
     }
@@ -70,8 +67,6 @@ final class AeronScanBuilder implements SupportsPushDownRequiredColumns, Support
             return python;
         }
         PartitionReaderFactory rest = Planned.mayHandOver(planned) ? batch.createReaderFactory() : null;
-        Fetching fetching = Planned.areFetched(planned) ? new Fetching(options) : null;
-        return new AeronScan(planned, schema, limit,
-            new AeronReaderFactory(schema, all, limit, rest, Planned.sbeOf(planned), fetching));
+        return new AeronScan(planned, schema, limit, new AeronReaderFactory(schema, all, limit, rest, Planned.sbeOf(planned)));
     }
 }

@@ -6,24 +6,19 @@ import org.apache.spark.sql.connector.read.streaming.AcceptsLatestSeenOffset;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.connector.read.streaming.Offset;
 import org.apache.spark.sql.types.StructType;
-import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** The stream of the Python source, whose planned partitions the JVM reads where it can. For Spark before 4.2. */
 class AeronStream implements MicroBatchStream, AcceptsLatestSeenOffset {
     private final MicroBatchStream python;
     private final StructType schema;
-    private final CaseInsensitiveStringMap options;
     private boolean isForJvm = true;
-    private boolean isFetched;
-    private Fetching fetching;
     private boolean needsPython;
     private String sbe;
     private boolean isStopped;
 
-    AeronStream(MicroBatchStream python, StructType schema, CaseInsensitiveStringMap options) {
+    AeronStream(MicroBatchStream python, StructType schema) {
         this.python = python;
         this.schema = schema;
-        this.options = options;
     }
 
     @Override
@@ -32,7 +27,6 @@ class AeronStream implements MicroBatchStream, AcceptsLatestSeenOffset {
         Planned[] planned = Planned.of(partitions);
         isForJvm = Planned.areForJvm(planned, schema);
         sbe = Planned.sbeOf(planned);
-        isFetched = isForJvm && Planned.areFetched(planned);
         needsPython = !isForJvm || Planned.mayHandOver(planned);
         return isForJvm ? planned : partitions;
     }
@@ -40,11 +34,7 @@ class AeronStream implements MicroBatchStream, AcceptsLatestSeenOffset {
     /** Spark asks for it after the partitions. Python's costs a call of Python. */
     @Override
     public PartitionReaderFactory createReaderFactory() {
-        if (isFetched && fetching == null) {
-            fetching = new Fetching(options);
-        }
-        return new AeronReaderFactory(schema, schema, Long.MAX_VALUE, needsPython ? python.createReaderFactory() : null, sbe,
-            isFetched ? fetching : null);
+        return new AeronReaderFactory(schema, schema, Long.MAX_VALUE, needsPython ? python.createReaderFactory() : null, sbe);
     }
 
     @Override

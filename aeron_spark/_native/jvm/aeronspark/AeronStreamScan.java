@@ -5,16 +5,13 @@ import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow;
 import org.apache.spark.sql.types.StructType;
-import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** A stream: Python plans its micro-batches. */
 final class AeronStreamScan implements Scan {
     private final Scan python;
-    private final CaseInsensitiveStringMap options;
 
-    AeronStreamScan(Scan python, CaseInsensitiveStringMap options) {
+    AeronStreamScan(Scan python) {
         this.python = python;
-        this.options = options;
     }
 
     @Override
@@ -38,11 +35,9 @@ final class AeronStreamScan implements Scan {
         boolean isLimited = planning instanceof SupportsTriggerAvailableNow;
         if (RealTime.isThere()) {
             return isLimited
-                ? new AeronLimitedRealTimeStream(planning, readSchema(), options)
-                : new AeronRealTimeStream(planning, readSchema(), options);
+                ? new AeronLimitedRealTimeStream(planning, readSchema())
+                : new AeronRealTimeStream(planning, readSchema());
         }
-        return isLimited
-            ? new AeronLimitedStream(planning, readSchema(), options)
-            : new AeronStream(planning, readSchema(), options);
+        return isLimited ? new AeronLimitedStream(planning, readSchema()) : new AeronStream(planning, readSchema());
     }
 }

@@ -60,10 +60,10 @@ final class AeronTable implements SupportsRead, SupportsWrite {
         ScanBuilder planning = ((SupportsRead) python).newScanBuilder(options);
         if (isStreaming) {
             // With engine=python too, which Python's plan says: Spark gives no other reason for an error in Real-Time Mode.
-            return () -> new AeronStreamScan(planning.build(), options);
+            return () -> new AeronStreamScan(planning.build());
         }
         boolean isPython = "python".equalsIgnoreCase(options.getOrDefault("engine", "auto").strip());
-        return isPython ? planning : new AeronScanBuilder(planning, options, schema());
+        return isPython ? planning : new AeronScanBuilder(planning, schema());
     }
 
     @Override

@@ -7,7 +7,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 
-/** Functions of reader.c, follow.c and window.c, in the library that this jar carries: load() it first. Handles belong to one thread at a time. */
+/** Functions of reader.c and follow.c, in the library that this jar carries: load() it first. Handles belong to one thread at a time. */
 final class Native {
     static final int POSITION = 0;
     static final int NEXT_POSITION = 1;
@@ -100,8 +100,7 @@ final class Native {
 
     static native int recording(long folder, long recordingId, long[] numbers, byte[][] texts);
 
-    /** Of a folder, or of a window; the other is 0. */
-    static native long openRows(long folder, long window, long recordingId, long start, long end, long limit, int mask, int rowCapacity,
+    static native long openRows(long folder, long recordingId, long start, long end, long limit, int mask, int rowCapacity,
         int byteCapacity, long reservedUnitNs, boolean isText);
 
     static native void closeRows(long rows);
@@ -127,12 +126,6 @@ final class Native {
     static native long active(long folder, long[] ids);
 
     static native int extents(long folder, long[] ids, long[] found);
-
-    static native long openWindow(byte[] folder, long[] facts);
-
-    static native int fillWindow(long window, long offset, byte[] bytes);
-
-    static native void closeWindow(long window);
 
     static native long advance(long folder, long recordingId, long from, long limit);
 }

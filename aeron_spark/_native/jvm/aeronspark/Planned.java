@@ -82,7 +82,7 @@ final class Planned implements InputPartition {
         String lack = job.has("lack") ? job.get("lack").asText() : null;
         if (lack == null) {
             Version.check(job.get("version").asText());
-            lack = lackOf(job, schema);
+            lack = lackOf(job.get("sbe"), schema);
         }
         if (lack != null && job.get("isJvmAlone").asBoolean()) {
             throw new AeronException(AeronException.USAGE, "engine=jvm cannot read with " + lack + ": leave engine out, which then takes "
@@ -93,28 +93,15 @@ final class Planned implements InputPartition {
         return lack == null;
     }
 
-    /** The first column that the JVM does not make. */
-    private static String lackOf(JsonNode job, StructType schema) {
-        JsonNode sbe = job.get("sbe");
+    /** The first column that C does not make. */
+    private static String lackOf(JsonNode sbe, StructType schema) {
         for (StructField field : schema.fields()) {
-            JsonNode lack = job.get("lacks").get(field.name());
-            if (lack == null && sbe != null) {
-                lack = sbe.get("lacks").get(field.name());
-            }
+            JsonNode lack = sbe == null ? null : sbe.get("lacks").get(field.name());
             if (lack != null) {
                 return "column " + field.name() + ": " + lack.asText();
             }
         }
         return null;
-    }
-
-    /** Whether Python fetches the bytes that the JVM reads. */
-    static boolean areFetched(Planned[] partitions) {
-        return partitions.length > 0 && isFetched(partitions[0].job());
-    }
-
-    static boolean isFetched(JsonNode job) {
-        return job.get("isFetched").asBoolean();
     }
 
     /** How messages are decoded, which the first partition has for all; null where they are not. */
@@ -149,28 +136,19 @@ final class Planned implements InputPartition {
         return parsed().get("ranges");
     }
 
-    /** Some ranges of this partition for the Python reader, as those that the JVM has left to it. */
+    /** Some ranges of this partition for the Python reader, which is told that the JVM has left them to it. */
     InputPartition handedOver(ArrayNode ranges) {
-        return handedOver(ranges, python);
-    }
-
-    /** All of its ranges, in a partition like one of another scan. */
-    InputPartition handedOver(InputPartition like) {
-        return handedOver((ArrayNode) ranges(), like);
-    }
-
-    private InputPartition handedOver(ArrayNode ranges, InputPartition like) {
         ObjectNode whole = parsed().deepCopy();
         whole.set("ranges", ranges);
         ((ObjectNode) whole.get("job")).put("isHandedOver", true).remove("sbe");
-        Product fields = (Product) like;
+        Product fields = (Product) python;
         Object[] copied = new Object[fields.productArity()];
         for (int at = 0; at < copied.length; at++) {
             Object field = fields.productElement(at);
             copied[at] = field instanceof byte[] ? pickleOf(whole.toString()) : field;
         }
         try {
-            return (InputPartition) like.getClass().getConstructors()[0].newInstance(copied);
+            return (InputPartition) python.getClass().getConstructors()[0].newInstance(copied);
         } catch (ReflectiveOperationException error) {
             throw new IllegalStateException("this Spark has partitions of Python sources that the jar of aeron_spark " + Version.TEXT
                 + " does not know: read with engine=python", error);
