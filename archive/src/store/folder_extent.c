@@ -279,28 +279,28 @@ as_result asi_folder_detect_checksum(asi_segment_window *window, int64_t positio
     checksum_votes votes = { 0 };
     int32_t sampled = 0;
     as_result result = AS_OK;
+    asi_segment_walk walk = asi_segment_walk_start(window, position, limit, true);
     while (AS_OK == result && sampled < CHECKSUM_SAMPLE_FRAMES)
     {
-        asi_segment_walk walk = asi_segment_walk_start(window, position, limit, true);
         const asi_segment_step step = asi_segment_walk_next(&walk);
         result = ASI_SEGMENT_FAILED == step ? walk.failure : AS_OK;
         if (ASI_SEGMENT_FRAME != step)
         {
             break;
         }
-        position = walk.position;
-        if (!asi_frame_is_padding(walk.frames.frame))
+        if (asi_frame_is_padding(walk.frames.frame))
         {
-            const int64_t occupancy = walk.position - walk.frame_position;
-            result = asi_segment_window_load(window, walk.frame_position, occupancy, limit);
-            if (AS_OK != result)
-            {
-                break;
-            }
-            const uint8_t *frame = window->buffer + (walk.frame_position - window->position);
-            vote((const asi_frame_header *)(const void *)frame, catalog_session_id, &votes);
-            sampled++;
+            continue;
         }
+        if (walk.position > asi_segment_window_end(window))
+        {
+            /* Load again from this frame on, so that its payload is in memory. */
+            result = asi_segment_window_load(window, walk.frame_position, walk.position - walk.frame_position, limit);
+            walk = asi_segment_walk_start(window, walk.frame_position, limit, true);
+            continue;
+        }
+        vote(walk.frames.frame, catalog_session_id, &votes);
+        sampled++;
     }
     *checksum = votes.crc32 > votes.crc32c ? AS_CHECKSUM_CRC32 : votes.crc32c > 0 ? AS_CHECKSUM_CRC32C : AS_CHECKSUM_NONE;
     if (NULL != is_unlike)

@@ -9,6 +9,7 @@
 #include "archive_support.h"
 #include "failing_files.h"
 #include "stream_maker.h"
+#include "store/folder.h"
 #include "store/recover.h"
 #include "store/segment_layout.h"
 #include "store/segment_write.h"
@@ -485,6 +486,39 @@ static void positions(void)
     }
 }
 
+static int64_t bytes_read;
+
+static int64_t counting_pread(void *context, int fd, void *to, int64_t length, int64_t offset)
+{
+    const int64_t count = asi_file_ops_posix()->pread(context, fd, to, length, offset);
+    bytes_read += count > 0 ? count : 0;
+    return count;
+}
+
+/* To find the checksum, 16 frames are looked at. They are in one window, or two. */
+static void opening_reads_little(void)
+{
+    asi_rand rand = test_rand();
+    const char *scratch = scratch_folder();
+    stream made = stream_make(&rand, 0, 1 << 20, 8000, 1000);
+    add_recording(scratch, &made, made.end_position);
+    asi_segment_writer *writer = writer_open(asi_file_ops_posix(), scratch, &made, 0, AS_CHECKSUM_NONE);
+    CHECK(NULL != writer);
+    CHECK_I64(write_blocks(writer, &made, 0), AS_OK);
+    asi_segment_writer_close(writer);
+    asi_file_ops files = *asi_file_ops_posix();
+    files.pread = counting_pread;
+    as_folder *folder = folder_open(scratch, AS_CHECKSUM_AUTO);
+    folder->files = &files;
+    as_segment_reader *reader = NULL;
+    bytes_read = 0;
+    CHECK_I64(as_segment_reader_open(folder, 0, 0, made.end_position, made.end_position, &reader), AS_OK);
+    CHECK(bytes_read > 0 && bytes_read <= 2 * ASI_WINDOW_LENGTH);
+    as_segment_reader_close(reader);
+    as_folder_close(folder);
+    stream_free(&made);
+}
+
 static void names(void)
 {
     static const struct
@@ -597,6 +631,7 @@ int main(void)
     RUN(extension_clears_rests);
     RUN(extension_at_a_boundary);
     RUN(server_refresh);
+    RUN(opening_reads_little);
     RUN(rests_behind_the_end);
     RUN(names_are_durable_before_the_stop_position);
     return 0;
