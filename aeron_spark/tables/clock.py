@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -65,24 +65,28 @@ class Clock:
         return numbers.cast(self.field.type)
 
     def facts(
-        self, source: RecordingSource, recording: Recording, extent: Extent, borders: Sequence[tuple[int, int]]
-    ) -> list[pc.Expression] | None:
-        """What holds for the times of the messages that begin between borders; None: nothing is known."""
+        self, source: RecordingSource, recording: Recording, extent: Extent, borders: Sequence[int]
+    ) -> Callable[[int, int], pc.Expression] | None:
+        """What holds for the times of the messages that begin in [borders[a], borders[b]); None: nothing is known."""
         if not self._is_ascending:
             return None
         term_length, limit = recording.term_buffer_length, extent.limit_position
-        starts = [start for start, _ in borders]
+        starts = np.asarray(borders, np.int64)
         # The last message may end behind the border, but in its term, and no message is longer than an eighth of that.
-        ends = [min(end + term_length // 8, -(-end // term_length) * term_length, limit) for _, end in borders]
+        ends = np.minimum(np.minimum(starts + term_length // 8, -(-starts // term_length) * term_length), limit)
         if self.kind == "index":
-            # In one call, since each opens the index, and in the order in which the index is read.
-            asked, which = np.unique([*starts, *(end - 1 for end in ends)], return_inverse=True)
-            times = source.index_times_at(recording.recording_id, pa.array(asked, pa.int64())).take(pa.array(which))
-        else:
-            found = {at: self._first_from(source, recording, at, limit) for at in {*starts, *ends}}
-            times = pa.array([found[at] for at in [*starts, *ends]], pa.timestamp("ns", "UTC"))
-        times = self._as_column(times)
-        return [_between(low, high) for low, high in zip(times[: len(starts)], times[len(starts) :], strict=True)]
+            # In one call, since each opens the index: the first of them begin parts, the others end parts.
+            asked = pa.array(np.concatenate([starts[:-1], ends[1:] - 1]))
+            times = self._as_column(source.index_times_at(recording.recording_id, asked))
+            behind = len(borders) - 2
+            return lambda first, last: _between(times[first], times[behind + last])
+
+        @functools.cache
+        def time(position: int) -> pa.Scalar:
+            found = self._first_from(source, recording, position, limit)
+            return self._as_column(pa.array([found], pa.timestamp("ns", "UTC")))[0]
+
+        return lambda first, last: _between(time(int(starts[first])), time(int(ends[last])))
 
     def known_start(self, source: RecordingSource, recording: Recording, position: int) -> int:
         """Where a message begins, not far before a position; or the position.

@@ -8,7 +8,7 @@ Arrow cannot judge prunes nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,6 +18,8 @@ __all__ = ["Pruner", "Span"]
 
 #: Parts into which a span is cut at a time.
 FAN_OUT = 4
+#: Cells of a grid at most; what is known of the borders between them is looked up at once.
+GRID_CELLS = 4096
 #: Spans of this size are not cut further: to read as much takes less time than to judge its parts.
 GRAIN_BYTES = 256 << 10
 #: Spans of a recording from which on none is cut further.
@@ -36,8 +38,10 @@ class Span:
     is_whole: bool = False
 
 
-#: What holds for the rows of each of spans in ascending order, given as their borders.
-Facts = Callable[[Sequence[tuple[int, int]]], list[pc.Expression]]
+#: What holds for the messages that begin in [borders[a], borders[b]), for numbers a and b of borders.
+Known = Callable[[int, int], pc.Expression]
+#: Looks up what is known between borders in ascending order.
+Facts = Callable[[Sequence[int]], Known]
 
 
 class Pruner:
@@ -63,41 +67,62 @@ class Pruner:
 
     def spans(self, start: int, end: int, facts: Facts) -> list[Span]:
         """The parts of [start, end) that can hold rows, in order; cut finer only where a part may end."""
-        found = self.judged(start, end, facts)
-        while True:
-            cut = [span for span in self._edges(found) if span.end - span.start > GRAIN_BYTES and not span.is_whole]
-            if not cut or len(found) > MAX_SPANS:
-                return _joined(found)
-            pieces = self._pruned([border for span in cut for border in _cuts(span)], facts)
-            found = sorted({*found} - {*cut} | {*pieces}, key=lambda span: span.start)
+
+        def cut(wide: Sequence[Span]) -> list[Span]:
+            return [part for span in wide for part in self._in_grid(span, facts)]
+
+        return _joined(_refined(self.judged(start, end, facts), GRAIN_BYTES, cut))
 
     def judged(self, start: int, end: int, facts: Facts) -> list[Span]:
         """[start, end) as a whole, if it can hold rows."""
         if start >= end:
             return []
-        return [Span(start, end, is_whole=True)] if self._expression is None else self._pruned([(start, end)], facts)
+        if self._expression is None:
+            return [Span(start, end, is_whole=True)]
+        return [replace(one, start=start, end=end) for one in self._selected([(0, 1)], facts([start, end]))]
 
-    def _pruned(self, borders: Sequence[tuple[int, int]], facts: Facts) -> list[Span]:
-        held = facts(borders)
-        is_possible = self.possible(held)
-        is_partial = [True] * len(held) if self._opposite is None else self._possible(self._opposite, held)
+    def _in_grid(self, span: Span, facts: Facts) -> list[Span]:
+        """The same of one span, to the cells of a grid over it: what is known of their borders is looked up once."""
+        step = max(-(-(span.end - span.start) // GRID_CELLS), GRAIN_BYTES)
+        borders = [*range(span.start, span.end, step), span.end]
+        known = facts(borders)
+
+        def cut(wide: Sequence[Span]) -> list[Span]:
+            return self._selected([cells for one in wide for cells in _cuts(one)], known)
+
+        cells = _refined([Span(0, len(borders) - 1)], 1, cut)
+        return [Span(borders[one.start], borders[one.end], one.is_whole) for one in cells]
+
+    def _selected(self, parts: Sequence[tuple[int, int]], known: Known) -> list[Span]:
+        """Those parts between borders, given as their numbers, that can hold rows."""
+        facts = [known(*part) for part in parts]
+        is_possible = self.possible(facts)
+        is_partial = [True] * len(facts) if self._opposite is None else self._possible(self._opposite, facts)
         return [
-            Span(*border, is_whole=not partial)
-            for border, one, partial in zip(borders, is_possible, is_partial, strict=True)
+            Span(*part, is_whole=not partial)
+            for part, one, partial in zip(parts, is_possible, is_partial, strict=True)
             if one
         ]
 
-    @staticmethod
-    def _edges(spans: Sequence[Span]) -> list[Span]:
-        """Spans with no neighbour on one side: only there the parts that can hold rows may end."""
-        starts, ends = {span.start for span in spans}, {span.end for span in spans}
-        return [span for span in spans if span.start not in ends or span.end not in starts]
+
+def _refined(found: list[Span], grain: int, cut: Callable[[Sequence[Span]], list[Span]]) -> list[Span]:
+    """Spans with those cut that are wider than `grain`, while the parts that can hold rows may end in them."""
+    while True:
+        wide = [span for span in _edges(found) if span.end - span.start > grain and not span.is_whole]
+        if not wide or len(found) > MAX_SPANS:
+            return found
+        found = sorted({*found} - {*wide} | {*cut(wide)}, key=lambda span: span.start)
+
+
+def _edges(spans: Sequence[Span]) -> list[Span]:
+    """Spans with no neighbour on one side: only there the parts that can hold rows may end."""
+    starts, ends = {span.start for span in spans}, {span.end for span in spans}
+    return [span for span in spans if span.start not in ends or span.end not in starts]
 
 
 def _cuts(span: Span) -> list[tuple[int, int]]:
-    step = max(-(-(span.end - span.start) // FAN_OUT), GRAIN_BYTES)
-    begins = range(span.start, span.end, step)
-    return [(begin, min(begin + step, span.end)) for begin in begins]
+    step = -(-(span.end - span.start) // FAN_OUT)
+    return [(begin, min(begin + step, span.end)) for begin in range(span.start, span.end, step)]
 
 
 def _joined(spans: Sequence[Span]) -> list[Span]:

@@ -49,6 +49,7 @@ from aeron_spark.tables.passes import (
     read_whole,
 )
 from aeron_spark.tables.payload import SbeColumns
+from aeron_spark.tables.pruning import Facts, Known
 from aeron_spark.tables.rows import Layout, RowMaker
 from aeron_spark.types import Position
 
@@ -517,19 +518,23 @@ def _spans(plan: _Plan, source: RecordingSource, rows: RowMaker) -> list[Piece]:
 
 def _facts(
     layout: Layout, source: RecordingSource, recording: Recording, extent: Extent, narrowing: Collection[str]
-) -> Callable[[Sequence[tuple[int, int]]], list[pc.Expression]]:
+) -> Facts:
     """What is known of parts, of the filter's columns alone: Arrow takes time for each fact."""
     of_recording, position = _of_recording(recording, narrowing), pc.field("position")
     clock = layout.clock if TIMESTAMP in narrowing else None
 
-    def facts(borders: Sequence[tuple[int, int]]) -> list[pc.Expression]:
-        found = [of_recording] * len(borders)
-        if "position" in narrowing:
-            found = [[*one, position >= a, position < b] for one, (a, b) in zip(found, borders, strict=True)]
-        times = clock.facts(source, recording, extent, borders) if clock else None
-        if times is not None:
-            found = [[*one, time] for one, time in zip(found, times, strict=True)]
-        return [both(one) for one in found]
+    def facts(borders: Sequence[int]) -> Known:
+        times = None if clock is None else clock.facts(source, recording, extent, borders)
+
+        def known(first: int, last: int) -> pc.Expression:
+            found = [*of_recording]
+            if "position" in narrowing:
+                found += [position >= borders[first], position < borders[last]]
+            if times is not None:
+                found.append(times(first, last))
+            return both(found)
+
+        return known
 
     return facts
 

@@ -29,7 +29,7 @@ from pyarrow import dataset, fs
 from aeron_spark import DataLossError, Folder, UsageError
 from aeron_spark.archive.objects import ObjectFolder
 from aeron_spark.archive.segments import read_files
-from aeron_spark.tables import Scan, scan, scans
+from aeron_spark.tables import Scan, pruning, scan, scans
 from aeron_spark.tables import duckdb as of_duckdb
 from aeron_spark.tables import pandas as of_pandas
 from aeron_spark.tables import polars as of_polars
@@ -203,8 +203,13 @@ def selected(whole: pa.Table, expression: pc.Expression) -> pa.Table:
 
 
 @pytest.mark.usefixtures("small_pieces")
-def test_filters_select_what_arrow_selects(market: Market, rng: random.Random) -> None:
-    """By seed: positions, recordings, streams and times, joined by and, or, not."""
+@pytest.mark.parametrize("cells", [3, pruning.GRID_CELLS])
+def test_filters_select_what_arrow_selects(
+    market: Market, rng: random.Random, monkeypatch: pytest.MonkeyPatch, cells: int
+) -> None:
+    """By seed: positions, recordings, streams and times, joined by and, or, not; cut by several grids, and by one."""
+    monkeypatch.setattr(pruning, "GRID_CELLS", cells)
+    monkeypatch.setattr(pruning, "GRAIN_BYTES", 16 << 10)
     position, time = pc.field("position"), pc.field("timestamp")
     last = market.whole["position"][COUNT - 1].as_py()
     times = market.whole["timestamp"]
