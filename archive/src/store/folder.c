@@ -266,6 +266,7 @@ void as_folder_close(as_folder *folder)
 {
     if (NULL != folder)
     {
+        asi_position_counters_close(&folder->counters);
         free_view(&folder->view);
         free(folder->aeron_dir);
         free(folder);

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "store/mark.h"
+#include "store/position_counters.h"
 #include "store/segment_read.h"
 
 typedef struct asi_folder_recording
@@ -38,6 +39,7 @@ struct as_folder
     bool without_counters;
     asi_folder_view view;
     int64_t last_revision;
+    asi_position_counters counters;
 };
 
 /* AS_E_USAGE: unknown id; the text names the ids that exist. AS_E_DATA: an impossible descriptor. */

@@ -10,8 +10,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "shm/cnc.h"
-#include "shm/counters.h"
 #include "store/checksum.h"
 #include "store/folder.h"
 #include "store/folder_extent.h"
@@ -24,113 +22,8 @@
 
 /* -- extent --------------------------------------------------------------------------------------------------------------- */
 
-typedef struct counter_wanted
-{
-    int64_t recording_id;
-    int64_t archive_id; /* -1: any */
-} counter_wanted;
-
-/* Key of a recording position. Spec: 08 §3 - 0 i64 recordingId, 12 i32 length L of the source identity at 16, 16+L i64
- * archiveId; several archives on one driver may have the same recording ids. */
-static bool is_counter_of(const asi_counters *counters, int32_t counter_id, void *context)
-{
-    const counter_wanted *wanted = context;
-    const uint8_t *key = counters->metadata[counter_id].key;
-    const int32_t identity_length = asi_get_i32(key + 12);
-    const bool has_archive_id = identity_length >= 0 && identity_length <= ASI_COUNTER_KEY_CAPACITY - 24;
-    return asi_get_i64(key) == wanted->recording_id &&
-        (AS_NULL_VALUE == wanted->archive_id || (has_archive_id && asi_get_i64(key + 16 + identity_length) == wanted->archive_id));
-}
-
-/* The counters of the archive's driver, open during one call. */
-typedef struct driver_counters
-{
-    bool is_open;
-    char aeron_dir[AS_PATH_MAX];
-    asi_cnc cnc;
-    asi_counters counters;
-    int32_t last_id; /* the counter found last: recordings that began one after another have consecutive counters */
-} driver_counters;
-
-static void close_counters(driver_counters *of)
-{
-    if (of->is_open)
-    {
-        asi_cnc_close(&of->cnc);
-        of->is_open = false;
-    }
-}
-
-static as_result open_counters(driver_counters *of, const char *aeron_dir)
-{
-    if (of->is_open && 0 == strcmp(of->aeron_dir, aeron_dir))
-    {
-        return AS_OK;
-    }
-    close_counters(of);
-    as_result result = asi_cnc_open_read_only_untrusted(&of->cnc, aeron_dir);
-    if (AS_OK != result)
-    {
-        return AS_AGAIN == result ? AS_E_PEER : result;
-    }
-    result = asi_counters_init(&of->counters, of->cnc.counters_metadata, of->cnc.lengths.counters_metadata,
-        of->cnc.counters_values, of->cnc.lengths.counters_values);
-    if (AS_OK != result)
-    {
-        asi_cnc_close(&of->cnc);
-        return result;
-    }
-    snprintf(of->aeron_dir, sizeof(of->aeron_dir), "%s", aeron_dir);
-    of->is_open = true;
-    of->last_id = -1;
-    return AS_OK;
-}
-
-static bool is_allocated_to(const asi_counters *counters, int32_t id, counter_wanted *wanted)
-{
-    return ASI_COUNTER_ALLOCATED == asi_counter_state(counters, id) &&
-        ASI_COUNTER_TYPE_RECORDING_POSITION == counters->metadata[id].type_id && is_counter_of(counters, id, wanted);
-}
-
-/* Finds a counter. Starts after the one found last; -1: there is none. */
-static int32_t find_counter(const driver_counters *of, counter_wanted *wanted)
-{
-    for (int32_t id = of->last_id + 1; id < of->counters.max_count; id++)
-    {
-        if (ASI_COUNTER_UNUSED == asi_counter_state(&of->counters, id))
-        {
-            break; /* ids are assigned in order: all later ones are unused too */
-        }
-        if (is_allocated_to(&of->counters, id, wanted))
-        {
-            return id;
-        }
-    }
-    return asi_counters_find(&of->counters, ASI_COUNTER_TYPE_RECORDING_POSITION, is_counter_of, wanted);
-}
-
-/* AS_OK with the recorded position; AS_AGAIN if the driver has no such counter. */
-static as_result read_position(driver_counters *of, const char *aeron_dir, counter_wanted *wanted, int64_t *position)
-{
-    const as_result result = open_counters(of, aeron_dir);
-    if (AS_OK != result)
-    {
-        return result;
-    }
-    const asi_counters *counters = &of->counters;
-    const int32_t id = find_counter(of, wanted);
-    if (id < 0)
-    {
-        return AS_AGAIN;
-    }
-    *position = asi_load_acquire_i64(asi_counter_addr(counters, id));
-    of->last_id = id;
-    /* Check that the counter is still the same: it may have been freed and reused between the two reads. */
-    return is_allocated_to(counters, id, wanted) ? AS_OK : AS_AGAIN;
-}
-
-static as_result live_position(const as_folder *folder, driver_counters *counters, const asi_mark_info *mark,
-    const asi_catalog_record *record, int64_t *position)
+static as_result live_position(
+    as_folder *folder, const asi_mark_info *mark, const asi_catalog_record *record, int64_t *position)
 {
     if (folder->without_counters)
     {
@@ -138,8 +31,8 @@ static as_result live_position(const as_folder *folder, driver_counters *counter
             record->recording_id, folder->path);
     }
     const char *aeron_dir = asi_folder_aeron_dir(folder, mark);
-    counter_wanted wanted = { .recording_id = record->recording_id, .archive_id = mark->archive_id };
-    const as_result result = read_position(counters, aeron_dir, &wanted, position);
+    const as_result result =
+        asi_position_counters_read(&folder->counters, aeron_dir, record->recording_id, mark->archive_id, position);
     if (AS_OK != result && AS_AGAIN != result)
     {
         return asi_fail_in(AS_E_PEER,
@@ -183,7 +76,24 @@ static as_result recovered_position(const as_folder *folder, const asi_catalog_r
     return result;
 }
 
-static as_result find_extent(as_folder *folder, driver_counters *counters, int64_t recording_id, as_recording_extent *extent)
+/* The mark file, read once for a call. */
+typedef struct mark_read
+{
+    bool is_read;
+    asi_mark_info mark;
+    bool has_mark;
+    bool is_live;
+} mark_read;
+
+static as_result read_mark_once(const as_folder *folder, mark_read *read)
+{
+    const as_result result =
+        read->is_read ? AS_OK : asi_folder_read_mark(folder, &read->mark, &read->has_mark, &read->is_live);
+    read->is_read = AS_OK == result;
+    return result;
+}
+
+static as_result find_extent(as_folder *folder, mark_read *read, int64_t recording_id, as_recording_extent *extent)
 {
     const asi_folder_recording *recording;
     as_result result = asi_folder_find(folder, recording_id, &recording);
@@ -197,16 +107,13 @@ static as_result find_extent(as_folder *folder, driver_counters *counters, int64
             break;
         }
         as_recording_extent now = { .start_position = record.start_position, .limit_position = record.stop_position };
-        asi_mark_info mark;
-        bool has_mark = false;
-        bool is_live = false;
         if (AS_NULL_VALUE == record.stop_position)
         {
-            result = asi_folder_read_mark(folder, &mark, &has_mark, &is_live);
+            result = read_mark_once(folder, read);
             result = AS_OK != result ? result :
-                is_live ? live_position(folder, counters, &mark, &record, &now.limit_position) :
+                read->is_live ? live_position(folder, &read->mark, &record, &now.limit_position) :
                 recovered_position(folder, &record, &now.limit_position);
-            now.is_active = is_live;
+            now.is_active = read->is_live;
         }
         if (AS_OK == result)
         {
@@ -216,15 +123,16 @@ static as_result find_extent(as_folder *folder, driver_counters *counters, int64
         {
             break;
         }
-        /* The next call may find another driver. */
-        close_counters(counters);
+        /* The next round may find another archive, and another driver. */
+        read->is_read = false;
+        asi_position_counters_close(&folder->counters);
         /* No counter: the recording has just begun, or it has just stopped and the catalog has its end. */
         if (asi_clock_ns(&folder->clock) >= deadline_ns)
         {
             return asi_fail(AS_E_PEER, 0,
                 "recording %" PRId64 " of %s is active, but its recording position is not among the counters of "
                 "Aeron directory %s: if the archive just died, try again in %d s; else set the archive's Aeron directory",
-                recording_id, folder->path, asi_folder_aeron_dir(folder, &mark), ASI_MARK_LIVENESS_TIMEOUT_MS / 1000);
+                recording_id, folder->path, asi_folder_aeron_dir(folder, &read->mark), ASI_MARK_LIVENESS_TIMEOUT_MS / 1000);
         }
         const struct timespec pause = { .tv_nsec = COUNTER_POLL_NS };
         nanosleep(&pause, NULL);
@@ -235,13 +143,12 @@ static as_result find_extent(as_folder *folder, driver_counters *counters, int64
 
 as_result as_folder_extents(as_folder *folder, const int64_t *recording_ids, int64_t count, as_recording_extent *extents)
 {
-    driver_counters counters = { .is_open = false };
+    mark_read read = { .is_read = false };
     as_result result = AS_OK;
     for (int64_t i = 0; AS_OK == result && i < count; i++)
     {
-        result = find_extent(folder, &counters, recording_ids[i], &extents[i]);
+        result = find_extent(folder, &read, recording_ids[i], &extents[i]);
     }
-    close_counters(&counters);
     return result;
 }
 

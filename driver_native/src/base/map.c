@@ -81,7 +81,7 @@ static as_result map_opened(asi_map *map, int fd, const char *path, const asi_tr
         }
         else
         {
-            *map = (asi_map){ .base = base, .length = st.st_size };
+            *map = (asi_map){ .base = base, .length = st.st_size, .device = st.st_dev, .inode = st.st_ino };
         }
     }
     close(fd);
@@ -112,6 +112,13 @@ as_result asi_map_open_in(
     close(dir_fd);
     errno = error;
     return map_opened(map, fd, path, trust, min_length, writable);
+}
+
+bool asi_map_is_at(const asi_map *map, const char *path)
+{
+    struct stat st;
+    return NULL != map->base && 0 == lstat(path, &st) && st.st_dev == map->device && st.st_ino == map->inode &&
+        st.st_size >= map->length;
 }
 
 void asi_map_close(asi_map *map)

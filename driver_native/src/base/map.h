@@ -9,6 +9,8 @@ typedef struct asi_map
 {
     uint8_t *base;   /* owned; NULL when not mapped */
     int64_t length;  /* mapped bytes = file length at that time */
+    uint64_t device; /* of a file that asi_map_open has mapped: with inode its identity, which no other file has meanwhile */
+    uint64_t inode;
 } asi_map;
 
 /* Creates `path` exclusively (mode 0666 & ~umask) with `length` zero bytes and maps it shared read-write. With
@@ -21,6 +23,8 @@ as_result asi_map_open(asi_map *map, const char *path, int64_t min_length, bool 
 /* As asi_map_open, for the file `name` in `dir`, if both are trusted. AS_E_USAGE if not. */
 as_result asi_map_open_in(asi_map *map, const char *dir, const char *name, const asi_trust *trust, int64_t min_length,
     bool writable) AS_MUST_USE;
+/* True if `path` still names the file that was opened, and it still has all mapped bytes. */
+bool asi_map_is_at(const asi_map *map, const char *path);
 /* Does nothing to an unmapped or zeroed map. */
 void asi_map_close(asi_map *map);
 /* As asi_map_close, on a thread created for it, in pieces. To unmap and free 3 GiB takes half a second, during which the

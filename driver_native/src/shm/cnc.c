@@ -198,6 +198,12 @@ as_result asi_cnc_open_read_only_untrusted(asi_cnc *cnc, const char *aeron_dir)
     return open_cnc_untrusted(cnc, aeron_dir, NULL, false);
 }
 
+bool asi_cnc_is_at(const asi_cnc *cnc, const char *aeron_dir)
+{
+    char path[AS_PATH_MAX];
+    return AS_OK == cnc_path(path, sizeof(path), aeron_dir) && asi_map_is_at(&cnc->map, path);
+}
+
 void asi_cnc_close(asi_cnc *cnc)
 {
     asi_map_close(&cnc->map);

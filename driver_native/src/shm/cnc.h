@@ -62,6 +62,8 @@ as_result asi_cnc_open_untrusted(asi_cnc *cnc, const char *aeron_dir) AS_MUST_US
 as_result asi_cnc_open_own_untrusted(asi_cnc *cnc, const char *aeron_dir, const asi_trust *trust) AS_MUST_USE;
 /* As asi_cnc_open_untrusted, for readers that may lack write permission. Do not store through its pointers. */
 as_result asi_cnc_open_read_only_untrusted(asi_cnc *cnc, const char *aeron_dir) AS_MUST_USE;
+/* True if the file that was opened is still the one in `aeron_dir`: no other driver has started there. */
+bool asi_cnc_is_at(const asi_cnc *cnc, const char *aeron_dir);
 void asi_cnc_close(asi_cnc *cnc);
 /* Epoch ms of the driver's last heartbeat; -1 closed, 0 not started. */
 int64_t asi_cnc_driver_heartbeat(const asi_cnc *cnc);

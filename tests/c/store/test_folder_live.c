@@ -48,6 +48,18 @@ static int32_t allocate_position(world *at, int64_t archive_id, int64_t value)
     return id;
 }
 
+static void start_driver(world *at)
+{
+    const asi_cnc_params cnc_params = { .lengths = { .to_driver = 65536 + 768, .to_clients = 65536 + 128,
+        .counters_metadata = 4 * 65536, .counters_values = 65536, .error_log = 65536 }, .client_liveness_timeout_ns = 1000000000,
+        .start_timestamp_ms = wall_ms(), .pid = 1, .file_page_size = 4096 };
+    CHECK_I64(asi_cnc_create(&at->cnc, at->aeron_dir, &cnc_params), AS_OK);
+    asi_cnc_publish(&at->cnc);
+    CHECK_I64(asi_counters_init(&at->counters, at->cnc.counters_metadata, at->cnc.lengths.counters_metadata,
+        at->cnc.counters_values, at->cnc.lengths.counters_values), AS_OK);
+    CHECK_I64(asi_counters_manager_init(&at->manager, &at->counters, 0), AS_OK);
+}
+
 static void world_open(world *at, asi_rand *rand)
 {
     memset(at, 0, sizeof(*at));
@@ -57,15 +69,7 @@ static void world_open(world *at, asi_rand *rand)
     CHECK_I64(asi_dir_create(at->archive_dir), AS_OK);
     CHECK_I64(asi_dir_create(at->aeron_dir), AS_OK);
     at->made = stream_make(rand, 4096, TERM_LENGTH, 300, 4000);
-
-    const asi_cnc_params cnc_params = { .lengths = { .to_driver = 65536 + 768, .to_clients = 65536 + 128,
-        .counters_metadata = 4 * 65536, .counters_values = 65536, .error_log = 65536 }, .client_liveness_timeout_ns = 1000000000,
-        .start_timestamp_ms = wall_ms(), .pid = 1, .file_page_size = 4096 };
-    CHECK_I64(asi_cnc_create(&at->cnc, at->aeron_dir, &cnc_params), AS_OK);
-    asi_cnc_publish(&at->cnc);
-    CHECK_I64(asi_counters_init(&at->counters, at->cnc.counters_metadata, at->cnc.lengths.counters_metadata,
-        at->cnc.counters_values, at->cnc.lengths.counters_values), AS_OK);
-    CHECK_I64(asi_counters_manager_init(&at->manager, &at->counters, 0), AS_OK);
+    start_driver(at);
 
     const asi_mark_params mark_params = { .archive_dir = at->archive_dir, .error_buffer_length = 1048576, .file_page_size = 4096,
         .start_timestamp_ms = wall_ms(), .pid = getpid(), .local_control_channel = "aeron:ipc", .aeron_dir = at->aeron_dir };
@@ -287,6 +291,38 @@ static void counters_out_of_reach(void)
     world_close(&at);
 }
 
+/* A folder stays open for days. Its driver may start anew, with other counters, or leave a file that was cut off. */
+static void another_driver(void)
+{
+    asi_rand rand = test_rand();
+    world at;
+    world_open(&at, &rand);
+    as_folder *folder = folder_open(at.archive_dir, AS_CHECKSUM_AUTO);
+    const int64_t first = record_block(&at, 0);
+    CHECK_I64(extent_of(folder).limit_position, first);
+    CHECK_I64(extent_of(folder).limit_position, first);
+
+    char path[AS_PATH_MAX + 16];
+    snprintf(path, sizeof(path), "%s/cnc.dat", at.aeron_dir);
+    const asi_cnc old = at.cnc;
+    asi_counters_manager_close(&at.manager);
+    CHECK_I64(unlink(path), 0);
+    as_recording_extent extent;
+    CHECK_I64(as_folder_extent(folder, 0, &extent), AS_E_PEER);
+    start_driver(&at);
+    at.counter_id = allocate_position(&at, ARCHIVE_ID, first);
+    const int64_t second = record_block(&at, 1);
+    CHECK_I64(extent_of(folder).limit_position, second);
+
+    CHECK_I64(truncate(path, 4096), 0);
+    CHECK_I64(as_folder_extent(folder, 0, &extent), AS_E_PEER);
+    CHECK(NULL != strstr(as_error_text(), at.aeron_dir));
+    as_folder_close(folder);
+    asi_cnc before = old;
+    asi_cnc_close(&before);
+    world_close(&at);
+}
+
 static as_segment_reader *begin_reading(world *at, as_folder **folder, as_columns *columns)
 {
     int64_t position = 0;
@@ -435,6 +471,7 @@ int main(void)
     RUN(many_at_once);
     RUN(stops_and_dies);
     RUN(counters_out_of_reach);
+    RUN(another_driver);
     RUN(disturbed);
     return 0;
 }
