@@ -183,7 +183,7 @@ def floor_row(spark: SparkSession, triggers: Triggers, work: Path, recordings: i
             lambda: run("aeron", str(folder), startingPositions="latest"),
             lambda: run("prebuilt"),
             peer_name="empty Python source",
-            target=0.9 if recordings == 1 else None,
+            target=0.9,
             higher_is_better=False,
             ours_config={"recordings": recordings, "live": True},
             peer_config={"rows": 1},
