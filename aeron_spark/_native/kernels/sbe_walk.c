@@ -1,9 +1,6 @@
 /* The walk: checks all bounds, once. See as_sbe.h. */
-#include <stdlib.h>
-
 #include "sbe_alike.h"
-
-#define HOT static inline __attribute__((always_inline))
+#include "sbe_instances.h"
 
 #define MESSAGES_AT_A_TIME 1024 /* a multiple of 64, for asi_sbe_gather_some; of usual messages the L2 cache holds so many */
 #define MAX_SKIP_DEPTH 64 /* maximum nesting depth of unknown groups */
@@ -23,101 +20,7 @@ typedef struct walk
     int64_t known_data;
 } walk;
 
-static bool grow(void **array, int64_t size, int64_t capacity)
-{
-    void *grown = realloc(*array, (size_t)(size * capacity));
-    if (NULL == grown)
-    {
-        return false;
-    }
-    *array = grown;
-    return true;
-}
-
-static __attribute__((noinline)) bool grow_instances(asi_sbe_instances *level, int64_t more)
-{
-    const int64_t capacity = 2 * level->capacity + more + 64;
-    if (!grow((void **)&level->starts, sizeof(*level->starts), capacity) ||
-        !grow((void **)&level->versions, sizeof(*level->versions), capacity) ||
-        !grow((void **)&level->lengths, sizeof(*level->lengths), capacity))
-    {
-        return false;
-    }
-    level->capacity = capacity;
-    return true;
-}
-
-HOT bool reserve_instances(asi_sbe_instances *level, int64_t more)
-{
-    return level->count + more <= level->capacity || grow_instances(level, more);
-}
-
-/* Sets length and version of the instances from `count` on. If they differ from all before, values are stored per instance from
- * here. */
-HOT void take_shape(asi_sbe_instances *level, int32_t length, int64_t version)
-{
-    if (level->is_mixed || (length == level->length && version == level->version && level->count > 0))
-    {
-        return;
-    }
-    level->is_mixed = level->count > 0;
-    for (int64_t i = 0; i < level->count; i++)
-    {
-        level->lengths[i] = level->length;
-        level->versions[i] = level->version;
-    }
-    level->length = length;
-    level->version = version;
-}
-
-HOT void keep_shape(asi_sbe_instances *level, int32_t length, int64_t version, int64_t first, int64_t end)
-{
-    for (int64_t i = first; level->is_mixed && i < end; i++)
-    {
-        level->lengths[i] = length;
-        level->versions[i] = version;
-    }
-    level->shortest = length < level->shortest ? length : level->shortest;
-    level->oldest = version < level->oldest ? version : level->oldest;
-}
-
-static __attribute__((noinline)) bool grow_list(asi_sbe_instances *level, int64_t more)
-{
-    const int64_t capacity = (2 * level->list_capacity + more + 71) / 8 * 8;
-    if (!grow((void **)&level->list_offsets, sizeof(*level->list_offsets), capacity) ||
-        !grow((void **)&level->list_validity, 1, (capacity + 7) / 8))
-    {
-        return false;
-    }
-    memset(level->list_validity + level->list_capacity / 8, 0xff, (size_t)(capacity / 8 - level->list_capacity / 8));
-    level->list_capacity = capacity;
-    level->list_offsets[0] = 0;
-    return true;
-}
-
-HOT bool reserve_list(asi_sbe_instances *level, int64_t more)
-{
-    return level->list_count + more + 1 <= level->list_capacity || grow_list(level, more);
-}
-
-static __attribute__((noinline)) bool grow_data(asi_sbe_content *data, int64_t more)
-{
-    const int64_t capacity = 2 * data->capacity + more + 64;
-    if (!grow((void **)&data->starts, sizeof(*data->starts), capacity) ||
-        !grow((void **)&data->lengths, sizeof(*data->lengths), capacity))
-    {
-        return false;
-    }
-    data->capacity = capacity;
-    return true;
-}
-
-HOT bool reserve_data(asi_sbe_content *data, int64_t more)
-{
-    return data->count + more <= data->capacity || grow_data(data, more);
-}
-
-HOT int64_t role_of(const as_sbe_plan *plan, const as_sbe_role *role, const uint8_t *base)
+ASI_SBE_HOT int64_t role_of(const as_sbe_plan *plan, const as_sbe_role *role, const uint8_t *base)
 {
     if (0 == role->size)
     {
@@ -145,7 +48,7 @@ static bool out_of_memory(walk *w)
 }
 
 /* Counts `count` more entries that take no bytes. */
-HOT bool take_empty(walk *w, int64_t count)
+ASI_SBE_HOT bool take_empty(walk *w, int64_t count)
 {
     if (count > w->batch->plan->max_entries - w->empty_entries)
     {
@@ -155,21 +58,21 @@ HOT bool take_empty(walk *w, int64_t count)
     return true;
 }
 
-HOT bool add_instance(walk *w, asi_sbe_instances *level, int64_t start, int32_t length)
+ASI_SBE_HOT bool add_instance(walk *w, asi_sbe_instances *level, int64_t start, int32_t length)
 {
-    if (!reserve_instances(level, 1))
+    if (!asi_sbe_reserve_instances(level, 1))
     {
         return out_of_memory(w);
     }
-    take_shape(level, length, w->version);
-    keep_shape(level, length, w->version, level->count, level->count + 1);
+    asi_sbe_take_shape(level, length, w->version);
+    asi_sbe_keep_shape(level, length, w->version, level->count, level->count + 1);
     level->starts[level->count++] = start;
     return true;
 }
 
-HOT bool end_list(walk *w, asi_sbe_instances *level, bool is_there)
+ASI_SBE_HOT bool end_list(walk *w, asi_sbe_instances *level, bool is_there)
 {
-    if (!reserve_list(level, 1) || level->count > INT32_MAX)
+    if (!asi_sbe_reserve_list(level, 1) || level->count > INT32_MAX)
     {
         return out_of_memory(w);
     }
@@ -186,9 +89,9 @@ HOT bool end_list(walk *w, asi_sbe_instances *level, bool is_there)
     return true;
 }
 
-HOT bool add_data(walk *w, asi_sbe_content *data, int64_t start, int32_t length)
+ASI_SBE_HOT bool add_data(walk *w, asi_sbe_content *data, int64_t start, int32_t length)
 {
-    if (!reserve_data(data, 1))
+    if (!asi_sbe_reserve_data(data, 1))
     {
         return out_of_memory(w);
     }
@@ -199,7 +102,7 @@ HOT bool add_data(walk *w, asi_sbe_content *data, int64_t start, int32_t length)
     return true;
 }
 
-HOT bool walk_data(walk *w, int32_t index)
+ASI_SBE_HOT bool walk_data(walk *w, int32_t index)
 {
     const as_sbe_plan *plan = w->batch->plan;
     const as_sbe_data *data = &plan->data[index];
@@ -230,7 +133,7 @@ typedef struct following
 } following;
 
 /* Only newer versions have more than the schema knows. */
-HOT following told(const walk *w, const as_sbe_role *groups, const as_sbe_role *data, const uint8_t *header)
+ASI_SBE_HOT following told(const walk *w, const as_sbe_role *groups, const as_sbe_role *data, const uint8_t *header)
 {
     const as_sbe_plan *plan = w->batch->plan;
     return w->version <= plan->own_version ? (following){ -1, -1 } :
@@ -352,9 +255,9 @@ static inline bool walk_rest(walk *w, const as_sbe_level *level, following there
 }
 
 /* Adds entries that contain only their block, without a walk of each. */
-HOT bool add_bare_entries(walk *w, asi_sbe_instances *instances, int64_t length, int64_t count)
+ASI_SBE_HOT bool add_bare_entries(walk *w, asi_sbe_instances *instances, int64_t length, int64_t count)
 {
-    if (!reserve_instances(instances, count))
+    if (!asi_sbe_reserve_instances(instances, count))
     {
         return out_of_memory(w);
     }
@@ -362,8 +265,8 @@ HOT bool add_bare_entries(walk *w, asi_sbe_instances *instances, int64_t length,
     {
         return true;
     }
-    take_shape(instances, (int32_t)length, w->version);
-    keep_shape(instances, (int32_t)length, w->version, instances->count, instances->count + count);
+    asi_sbe_take_shape(instances, (int32_t)length, w->version);
+    asi_sbe_keep_shape(instances, (int32_t)length, w->version, instances->count, instances->count + count);
     int64_t *starts = instances->starts + instances->count;
     for (int64_t i = 0; i < count; i++)
     {
@@ -375,7 +278,7 @@ HOT bool add_bare_entries(walk *w, asi_sbe_instances *instances, int64_t length,
 }
 
 /* Whether a block of this length lacks a field that it must have. */
-HOT bool is_too_small(const walk *w, const as_sbe_level *level, int64_t length)
+ASI_SBE_HOT bool is_too_small(const walk *w, const as_sbe_level *level, int64_t length)
 {
     if (length < level->need)
     {
@@ -391,7 +294,7 @@ HOT bool is_too_small(const walk *w, const as_sbe_level *level, int64_t length)
     return false;
 }
 
-HOT bool walk_entries(walk *w, const as_sbe_level *level, asi_sbe_instances *instances, int64_t length, int64_t count,
+ASI_SBE_HOT bool walk_entries(walk *w, const as_sbe_level *level, asi_sbe_instances *instances, int64_t length, int64_t count,
     following there)
 {
     const bool is_bare = level->first_child < 0 && 0 == level->data_count && there.groups <= 0 && there.data <= 0;
@@ -458,7 +361,7 @@ static bool walk_group(walk *w, int32_t index)
     return walk_entries(w, level, instances, length, count, there) && end_list(w, instances, true);
 }
 
-HOT bool walk_header(walk *w, int64_t *block_length, following *there)
+ASI_SBE_HOT bool walk_header(walk *w, int64_t *block_length, following *there)
 {
     const as_sbe_plan *plan = w->batch->plan;
     const uint8_t *header = w->batch->bytes + w->at;
@@ -500,7 +403,7 @@ HOT bool walk_header(walk *w, int64_t *block_length, following *there)
     return true;
 }
 
-HOT bool walk_message(walk *w)
+ASI_SBE_HOT bool walk_message(walk *w)
 {
     const as_sbe_plan *plan = w->batch->plan;
     int64_t length;
@@ -525,7 +428,7 @@ HOT bool walk_message(walk *w)
     return walk_rest(w, &plan->levels[0], there);
 }
 
-HOT void take_marks(const as_sbe_batch *batch, asi_sbe_mark *marks)
+ASI_SBE_HOT void take_marks(const as_sbe_batch *batch, asi_sbe_mark *marks)
 {
     const as_sbe_plan *plan = batch->plan;
     for (int32_t i = 0; i < plan->level_count; i++)
@@ -583,14 +486,14 @@ static bool give_up_message(walk *w, const asi_sbe_mark *marks)
 static bool reserve_members(as_sbe_batch *batch)
 {
     const as_sbe_plan *plan = batch->plan;
-    bool is_done = reserve_instances(&batch->levels[0], batch->count);
+    bool is_done = asi_sbe_reserve_instances(&batch->levels[0], batch->count);
     for (int32_t i = 1; is_done && i < plan->level_count; i++)
     {
-        is_done = reserve_list(&batch->levels[i], 0);
+        is_done = asi_sbe_reserve_list(&batch->levels[i], 0);
     }
     for (int32_t child = plan->levels[0].first_child; is_done && child >= 0; child = plan->levels[child].next_sibling)
     {
-        is_done = reserve_list(&batch->levels[child], batch->count);
+        is_done = asi_sbe_reserve_list(&batch->levels[child], batch->count);
         if (is_done)
         {
             memset(batch->levels[child].list_validity, 0xff, (size_t)(batch->count + 7) / 8);
@@ -598,7 +501,7 @@ static bool reserve_members(as_sbe_batch *batch)
     }
     for (int32_t i = 0; is_done && i < plan->levels[0].data_count; i++)
     {
-        is_done = reserve_data(&batch->data[plan->levels[0].first_data + i], batch->count);
+        is_done = asi_sbe_reserve_data(&batch->data[plan->levels[0].first_data + i], batch->count);
     }
     return is_done;
 }
@@ -661,7 +564,7 @@ static bool reserve_messages(as_sbe_batch *batch, int64_t count)
     {
         return true;
     }
-    if (!grow((void **)&batch->errors, 1, count + 1) || !grow((void **)&batch->ends, sizeof(*batch->ends), count + 1))
+    if (!asi_sbe_grow((void **)&batch->errors, 1, count + 1) || !asi_sbe_grow((void **)&batch->ends, sizeof(*batch->ends), count + 1))
     {
         return false;
     }
