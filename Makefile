@@ -262,10 +262,11 @@ crash-archive: build ## archives killed with -9 KILLS times (100) while they rec
 	MAINTENANCE_KILLS=$(or $(KILLS),100) REPLICATION_KILLS=$(or $(KILLS),100) $(PYTEST) -s \
 	  tests/system/test_maintenance_crashes.py tests/system/test_replication_crashes.py
 
-soak-spark: build ## a query, then the exactly-once sink, near and far, killed at each step, or KILLS=n times at random ones (SEED=n)
+soak-spark: build build/.jar ## a query, then the exactly-once sink, near, far and by the JVM, killed at each step, or KILLS=n times at random ones (SEED=n)
 	$(BIN)/python -m tests.spark.crash_loop $(if $(KILLS),--kills $(KILLS))
 	$(BIN)/python -m tests.spark.exactly_once $(if $(KILLS),--kills $(KILLS),--every) $(if $(SEED),--seed $(SEED))
 	$(BIN)/python -m tests.spark.exactly_once --far $(if $(KILLS),--kills $(KILLS),--every) $(if $(SEED),--seed $(SEED))
+	$(BIN)/python -m tests.spark.exactly_once --engine jvm $(if $(KILLS),--kills $(KILLS),--every) $(if $(SEED),--seed $(SEED))
 
 restart-engines: build build/.jar ## one query restarted by Python's engine and the JVM's in turn, each time killed with -9: RESTARTS=n (200), SEED=n
 	$(BIN)/python -m tests.spark.engine_restarts $(if $(RESTARTS),--restarts $(RESTARTS)) $(if $(SEED),--seed $(SEED))

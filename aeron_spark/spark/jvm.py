@@ -1,4 +1,4 @@
-"""The jar by which Spark's JVM reads recordings itself (option ``engine``): where it is, and how a session gets it.
+"""The jar by which Spark's JVM reads recordings itself and gathers rows to write (option ``engine``): how a session gets it.
 
 The package has it where it was built with a JDK; the wheels have it. As a program it prints the jar's path, for spark-submit:
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql.readwriter import DataFrameReader
-from pyspark.sql.streaming.readwriter import DataStreamReader
+from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter
+from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
 from tests.spark.session import ENGINES, JAR, build_session
 
@@ -24,17 +24,29 @@ def spark() -> Iterator[SparkSession]:
     session.stop()
 
 
-@pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.more] if at else []) for at, name in enumerate(ENGINES)])
+_EACH = [pytest.param(name, marks=[pytest.mark.more] if at else []) for at, name in enumerate(ENGINES)]
+
+
+@pytest.fixture(params=_EACH)
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Each engine in turn, for all reads of the format in a test: `make test` proves the first, `make test-more` the other."""
+    return _of_all(request, monkeypatch, DataFrameReader, DataStreamReader)
 
+
+@pytest.fixture(params=_EACH)
+def sink_engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The same for all writes."""
+    return _of_all(request, monkeypatch, DataFrameWriter, DataStreamWriter)
+
+
+def _of_all(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, *kinds: type) -> str:
     def chosen(before: Any) -> Any:
-        def of_format(reader: Any, source: str) -> Any:
-            made = before(reader, source)
+        def of_format(reader_or_writer: Any, source: str) -> Any:
+            made = before(reader_or_writer, source)
             return made.option("engine", request.param) if source == "aeron" else made
 
         return of_format
 
-    for kind in (DataFrameReader, DataStreamReader):
-        monkeypatch.setattr(kind, "format", chosen(kind.format))
+    for kind in kinds:
+        monkeypatch.setattr(kind, "format", chosen(kind.__dict__["format"]))
     return str(request.param)

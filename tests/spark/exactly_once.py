@@ -1,10 +1,11 @@
 """Kills tasks, Spark drivers and the archive at each step of an exactly-once query, and audits the committed rows.
 
-    python -m tests.spark.exactly_once [--kills 12] [--seed n] [--far]
+    python -m tests.spark.exactly_once [--kills 12] [--seed n] [--far] [--engine jvm]
 
 The query reads numbered messages of a stopped archive in small batches and writes them to another one, whose driver and
-archive run beside it and are started again when they die; with --far over UDP, through a media driver of its own. A query that
-fails is started again by the same Spark session. A plan, a folder of files, says who is killed at which step:
+archive run beside it and are started again when they die; with --far over UDP, through a media driver of its own; with
+--engine jvm Spark's JVM gathers the rows. A query that fails is started again by the same Spark session. A plan, a folder
+of files, says who is killed at which step:
 
     steps    a task before, in the middle of and after publishing; the commit before it looks, before it writes the entry,
              after it has, and when it has returned but Spark does not know yet
@@ -37,7 +38,7 @@ from pyspark.sql.types import StructType
 
 from aeron_spark.archive.segments import Folder
 from aeron_spark.spark.source import AeronDataSource
-from aeron_spark.spark.writing import commit
+from aeron_spark.spark.writing import commit, publish
 from aeron_spark.spark.writing.stream import AeronStreamWriter
 from tests.kit import dirs, native
 from tests.kit.ports import free_port
@@ -45,7 +46,8 @@ from tests.kit.processes import Process
 from tests.kit.wait import wait_until
 
 STREAM_ID = 1001
-PER_BATCH = 100
+#: Messages of a micro-batch. In the JVM's engine a task of them, half of it, takes more than one block of rows.
+PER_BATCH = {"python": 100, "jvm": 36_000}
 #: Failures of the query that one Spark session bears before it ends.
 MAX_FAILURES = 20
 STEPS = ("task-begins", "task-half", "task-done", "commit-begins", "before-entry", "after-entry", "commit-done")
@@ -79,7 +81,13 @@ class CrashingWriter(AeronStreamWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         step("task-begins")
-        message = super().write(_halved(iterator))
+        # With rows in blocks, half a block: the JVM sends the others meanwhile.
+        rows_of = publish.rows_of
+        publish.rows_of = lambda blocks: _halved(rows_of(blocks))
+        try:
+            message = super().write(iterator if self._options.in_blocks else _halved(iterator))
+        finally:
+            publish.rows_of = rows_of
         step("task-done")
         return message
 
@@ -109,11 +117,7 @@ def _halved(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 class CrashingSource(AeronDataSource):
-    """Registered beside the real one."""
-
-    @classmethod
-    def name(cls) -> str:
-        return "aeron_crashing"
+    """Registered in place of the real one, as the jar knows its name only."""
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> CrashingWriter:
         return CrashingWriter(self._write_options(schema, streaming=True))
@@ -123,18 +127,20 @@ def run_query(work: Path) -> None:
     """The child: runs until everything is written, it is killed, or it fails repeatedly."""
     from pyspark.errors import StreamingQueryException
 
-    from tests.spark.session import build_session
+    from tests.spark.session import JAR, build_session
 
     (work / "plan" / "query.pid").write_text(str(os.getpid()), "ascii")
-    spark = build_session("exactly-once", master="local[2,4]")
+    options = json.loads((work / "plan" / "query.options").read_text("utf-8"))
+    spark = build_session("exactly-once", master="local[2,4]", **(JAR if options["engine"] == "jvm" else {}))
     spark.dataSource.register(CrashingSource)
     stream = spark.readStream.format("aeron").option("startingPositions", "earliest").option("minPartitions", "2")
+    stream = stream.option("engine", "python")
     writer = (
-        stream.option("maxMessagesPerTrigger", str(PER_BATCH))
+        stream.option("maxMessagesPerTrigger", options.pop("perBatch"))
         .load(str(work / "input"))
         .select("value")
-        .writeStream.format("aeron_crashing")
-        .options(**json.loads((work / "plan" / "query.options").read_text("utf-8")))
+        .writeStream.format("aeron")
+        .options(**options)
         .option("streamId", str(STREAM_ID))
         .option("guarantee", "exactly-once")
         .option("publishTimeout", "15s")
@@ -191,11 +197,11 @@ class Servers(threading.Thread):
             raise self.failure
 
 
-def record_input(folder: Path, batches: int) -> Counter[bytes]:
+def record_input(folder: Path, count: int) -> Counter[bytes]:
     """Numbered messages, some of them equal, in a stopped archive."""
     from tests.spark import recorded
 
-    bodies = [b"%d" % (number - number % 10 % 2) for number in range(batches * PER_BATCH)]
+    bodies = [b"%d" % (number - number % 10 % 2) for number in range(count)]
     with dirs.fresh("aeron") as aeron_dir, recorded.archive(aeron_dir, folder) as archive:
         publication = archive.record(1)
         publication.offer_batch(bodies, timeout=20)
@@ -253,16 +259,19 @@ def placed(work: Path, *, far: bool) -> Iterator[tuple[dict[str, str], dict[str,
         driver.stop()
 
 
-def exactly_once(orders: list[tuple[str, str]], *, far: bool = False) -> int:
+def exactly_once(orders: list[tuple[str, str]], *, far: bool = False, engine: str = "python") -> int:
     """The parent: gives the orders one after the other, as each has been carried out; returns the exit code."""
+    per_batch = PER_BATCH[engine]
     work = Path(tempfile.mkdtemp(prefix="aeron-spark-once-"))
     plan, log = work / "plan", work / "log"
     plan.mkdir()
     runs = 0
     try:
-        expected = record_input(work / "input", len(orders) + 2)  # a batch for each, and some that nobody disturbs
+        # A batch for each, and some that nobody disturbs.
+        expected = record_input(work / "input", (len(orders) + 2) * per_batch)
         with dirs.fresh("aeron") as aeron_dir, placed(work, far=far) as (options, settings):
-            (plan / "query.options").write_text(json.dumps(options), "utf-8")
+            given = {**options, "engine": engine, "perBatch": str(per_batch)}
+            (plan / "query.options").write_text(json.dumps(given), "utf-8")
             servers = Servers(aeron_dir, work / "archive", settings)
             servers.start()
             pending = [f"{name}.{victim}" for name, victim in orders]
@@ -330,6 +339,7 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=12, help="how many, each at a random step (12)")
     parser.add_argument("--every", action="store_true", help="each victim at each step instead")
     parser.add_argument("--far", action="store_true", help="the archive is reached over UDP only")
+    parser.add_argument("--engine", choices=PER_BATCH, default="python", help="who gathers the rows (python)")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 31), help="repeats a run's choice of steps")
     parser.add_argument("--query", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -340,7 +350,9 @@ def main() -> int:
     every = [(name, victim) for victim in VICTIMS for name in STEPS]
     rng = random.Random(arguments.seed)
     rng.shuffle(every)
-    return exactly_once(every if arguments.every else rng.choices(every, k=arguments.kills), far=arguments.far)
+    return exactly_once(
+        every if arguments.every else rng.choices(every, k=arguments.kills), far=arguments.far, engine=arguments.engine
+    )
 
 
 if __name__ == "__main__":

@@ -121,6 +121,7 @@ def test_no_subscriber_fails_after_the_timeout(spark: SparkSession) -> None:
             save(numbers(spark, 10, 1), aeron_dir, publishTimeout="300ms")
 
 
+@pytest.mark.usefixtures("sink_engine")
 def test_message_over_the_maximum_names_its_row(spark: SparkSession) -> None:
     with dirs.fresh("aeron") as aeron_dir, dirs.fresh("archive") as archive_dir:
         with recorded.archive(aeron_dir, archive_dir) as archive:
@@ -237,6 +238,7 @@ def test_idle_archive_ends_by_itself(aeron_dir: Path, archive_dir: Path) -> None
         assert process.wait_end(timeout=20) == 0
 
 
+@pytest.mark.usefixtures("sink_engine")
 def test_null_value_names_its_row(spark: SparkSession) -> None:
     with dirs.fresh("aeron") as aeron_dir, dirs.fresh("archive") as archive_dir:
         with recorded.archive(aeron_dir, archive_dir):
@@ -319,6 +321,7 @@ def _alive(pid: int) -> bool:
     return state != "Z"
 
 
+@pytest.mark.usefixtures("sink_engine")
 def test_writes_of_foreach_batch_are_told_apart(spark: SparkSession, tmp_path: Path) -> None:
     """Two exactly-once writes and two keyed ones in each micro-batch; one micro-batch is repeated."""
     failures = ["in the middle of the second micro-batch"]

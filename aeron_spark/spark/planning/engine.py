@@ -13,7 +13,12 @@ from aeron_spark.spark.planning.data_loss import goes_on
 from aeron_spark.spark.planning.options import JVM, PYTHON, ReadOptions
 from aeron_spark.spark.planning.selection import CHECKSUMS
 
-__all__ = ["check_engine", "check_reads_in_python", "jvm_job", "lack_of"]
+__all__ = ["NO_JAR", "check_engine", "check_reads_in_python", "jvm_job", "lack_of"]
+
+NO_JAR = (
+    "Spark's JVM was started without the jar of aeron_spark. Give it to the session by "
+    'aeron_spark.spark.jvm.configure(builder), or --jars "$(python -m aeron_spark.spark.jvm)" to spark-submit'
+)
 
 
 def lack_of(options: ReadOptions) -> str | None:
@@ -40,11 +45,7 @@ def check_engine(options: ReadOptions) -> None:
 def check_reads_in_python(options: ReadOptions) -> None:
     """UsageError for ``engine=jvm`` in a task in Python: Spark has no jar, else the task were in the JVM."""
     if options.engine == JVM:
-        raise UsageError(
-            "engine=jvm: Spark's JVM was started without the jar of aeron_spark. Give it to the session by "
-            'aeron_spark.spark.jvm.configure(builder), or --jars "$(python -m aeron_spark.spark.jvm)" to spark-submit; or '
-            "leave engine out, and Python reads"
-        )
+        raise UsageError(f"engine=jvm: {NO_JAR}; or leave engine out, and Python reads")
 
 
 def jvm_job(options: ReadOptions, decoding: dict[str, object] | str | None) -> dict[str, object]:

@@ -11,7 +11,10 @@ from uuid import UUID, uuid5
 from aeron_spark.channel import ChannelUri
 from aeron_spark.errors import UsageError
 from aeron_spark.spark.planning import kafka_options
+from aeron_spark.spark.planning.engine import NO_JAR
 from aeron_spark.spark.planning.options import (
+    ENGINES,
+    JVM,
     _choice,
     _Given,
     _optional_folder,
@@ -22,6 +25,7 @@ from aeron_spark.spark.planning.options import (
     parse_duration_seconds,
 )
 from aeron_spark.spark.planning.sbe_options import WRITING, encoder_of, is_schema_text
+from aeron_spark.spark.writing.blocks import without_jar
 
 if TYPE_CHECKING:
     from aeron_spark.sbe import Encoder
@@ -45,7 +49,7 @@ class WriteOptions:
     where the rows have a column ``stream_id``. An archive records what is published if ``record_to``, its folder, or
     ``control_channel``, where it is asked over the network, is given. ``sync_level`` is as in the archive's settings: 0 leaves
     it to the system when what was recorded reaches the disk. ``write_id`` names a batch write that may be started again.
-    ``sbe`` writes the messages of ``payload=sbe``.
+    ``sbe`` writes the messages of ``payload=sbe``. ``in_blocks``: Spark's JVM gathers the rows (``blocks``).
     """
 
     channel: str
@@ -65,6 +69,7 @@ class WriteOptions:
     sync_level: int
     write_id: UUID | None
     sbe: Encoder | None
+    in_blocks: bool
 
     NAMES = (
         "channel",
@@ -83,6 +88,7 @@ class WriteOptions:
         "guarantee",
         "syncLevel",
         "writeId",
+        "engine",
         *WRITING,
     )
 
@@ -91,12 +97,15 @@ class WriteOptions:
         cls, options: Mapping[str, str], columns: Collection[str] = ("value",), *, streaming: bool = False
     ) -> WriteOptions:
         """Checks everything that can be checked without a driver; raises UsageError. ``columns`` are those of the rows."""
+        options, in_blocks = without_jar(options)
         if any(name.lower() == "path" for name in options):
             raise UsageError(
                 "a sink publishes and has no path: leave it out of save(), start() and a view to INSERT INTO; recordTo names "
                 "the archive's folder where what is published is recorded"
             )
         given = _Given(options, cls.NAMES, kafka_options.WRITING)
+        if _choice(given, "engine", ENGINES) == JVM and not in_blocks:
+            raise UsageError(f"engine=jvm: {NO_JAR}; or leave engine out, and Python takes the rows as they are")
         payload = _choice(given, "payload", (VALUE, ARROW, SBE))
         key = _choice(given, "key", (NO_KEY, RESERVED_KEY, HEADER_KEY))
         sbe = _sbe_encoder(given) if payload == SBE else None
@@ -144,6 +153,7 @@ class WriteOptions:
             sync_level=sync_level,
             write_id=None if write_id is None else uuid5(_WRITE_IDS, write_id),
             sbe=sbe,
+            in_blocks=in_blocks,
         )
 
     @property

@@ -7,6 +7,7 @@ worker's pool.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -18,6 +19,7 @@ from aeron_spark.counters import Counters
 from aeron_spark.errors import AeronError, UsageError, WaitTimeoutError
 from aeron_spark.spark.ledger import PublishedRange
 from aeron_spark.spark.planning.selection import identity_of
+from aeron_spark.spark.writing.blocks import rows_of
 from aeron_spark.spark.writing.encode import BATCH_WRITE, Encoder, Messages, RowKey
 from aeron_spark.spark.writing.options import EXACTLY_ONCE, WriteOptions
 from aeron_spark.spark.writing.publications import PooledPublication, give_back, take
@@ -53,9 +55,11 @@ def publish_batches(
     """
     task = _Task(options, application, _row_key(options, write_id, in_query=in_query))
     try:
-        for batch in batches:
-            for messages in task.encoder.encode(batch):
-                task.publish(messages)
+        # Closed here: the JVM reads the error of a task only when it no longer waits to send rows.
+        with closing(rows_of(batches)) if options.in_blocks else nullcontext(batches) as rows:
+            for batch in rows:
+                for messages in task.encoder.encode(batch):
+                    task.publish(messages)
         published = task.finish()
     except BaseException:
         task.close()

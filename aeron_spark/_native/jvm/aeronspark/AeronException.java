@@ -21,15 +21,25 @@ public final class AeronException extends SparkRuntimeException {
     private final String text;
 
     AeronException(int kind, String text) {
-        super("PYTHON_DATA_SOURCE_ERROR", parameters(kind, text), null, new QueryContext[0], "");
+        this("read", kind, text);
+    }
+
+    private AeronException(String action, int kind, String text) {
+        super("PYTHON_DATA_SOURCE_ERROR", parameters(action, kind, text), null, new QueryContext[0], "");
         this.kind = kind;
         this.text = text;
     }
 
-    private static Map<String, String> parameters(int kind, String text) {
+    private static Map<String, String> parameters(String action, int kind, String text) {
         String name = NAMES[kind < 0 && -kind <= NAMES.length ? -kind - 1 : NAMES.length - 1];
         String message = "aeron_spark.errors." + name + ": " + text;
-        return Map$.MODULE$.from(CollectionConverters.asScala(java.util.Map.of("action", "read", "type", "aeron", "msg", message)));
+        var named = java.util.Map.of("action", action, "type", "aeron", "msg", message);
+        return Map$.MODULE$.from(CollectionConverters.asScala(named));
+    }
+
+    /** Of a write that cannot be as the user asks for it. */
+    static AeronException ofWrite(String text) {
+        return new AeronException("write", USAGE, text);
     }
 
     static AeronException dataLoss(String text) {

@@ -14,7 +14,7 @@ import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** The table of the Python source, which plans reads and writes; what is planned to be read, the JVM reads where it can. */
+/** The table of the Python source, which plans reads and writes: the JVM reads, and gathers rows to write, where it can. */
 final class AeronTable implements SupportsRead, SupportsWrite {
     private final Table python;
     private final boolean isStreaming;
@@ -68,6 +68,6 @@ final class AeronTable implements SupportsRead, SupportsWrite {
 
     @Override
     public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
-        return ((SupportsWrite) python).newWriteBuilder(info);
+        return AeronWriteBuilder.of((SupportsWrite) python, info);
     }
 }

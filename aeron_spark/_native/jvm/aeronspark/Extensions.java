@@ -6,7 +6,7 @@ import org.apache.spark.sql.classic.SparkSession;
 import scala.runtime.AbstractFunction1;
 import scala.runtime.BoxedUnit;
 
-/** Found by Spark as a service of this jar, in each session: adds the rule that gives reads of "aeron" to the JVM's engine. */
+/** Found by Spark as a service of this jar, in each session: adds the rule that gives reads and writes of "aeron" to the JVM's engine. */
 public final class Extensions extends AbstractFunction1<SparkSessionExtensions, BoxedUnit>
     implements SparkSessionExtensionsProvider {
     @Override

@@ -17,15 +17,12 @@ import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.connector.read.streaming.Offset;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
 import scala.Product;
 
 /** A partition as Python has planned it (reading/batch.py, planning/engine.py): ranges, and how the JVM reads them. */
 final class Planned implements InputPartition {
-    private static final Logger LOG = LoggerFactory.getLogger("aeron");
+    private static final EngineLog LOG = new EngineLog();
     private static final long serialVersionUID = 1;
-    private static String logged = "";
 
     /** A pickle is a call of this function with one text. */
     private static final String MODULE = "aeron_spark.spark.reading.batch";
@@ -88,7 +85,7 @@ final class Planned implements InputPartition {
             throw new AeronException(AeronException.USAGE, "engine=jvm cannot read with " + lack + ": leave engine out, which then takes "
                 + "Python, or that option");
         }
-        log(lack == null ? "engine=jvm: it can read all that is asked for"
+        LOG.info(lack == null ? "engine=jvm: it can read all that is asked for"
             : "engine=python: the JVM's engine does not read with " + lack);
         return lack == null;
     }
@@ -113,13 +110,6 @@ final class Planned implements InputPartition {
     /** Whether the JVM may leave some of it to Python. */
     static boolean mayHandOver(Planned[] partitions) {
         return partitions.length > 0 && partitions[0].job().get("handsOver").asBoolean();
-    }
-
-    private static synchronized void log(String line) {
-        if (!line.equals(logged)) {
-            logged = line;
-            LOG.info(line);
-        }
     }
 
     JsonNode job() {

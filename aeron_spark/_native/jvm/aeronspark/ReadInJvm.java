@@ -13,8 +13,8 @@ import scala.Option;
 import scala.runtime.AbstractPartialFunction;
 
 /**
- * Puts an {@link AeronTable} where a plan reads the Python source "aeron", and gives it the options of a table of the catalog, also
- * where a plan writes. Nodes are copied, as their fields differ by version.
+ * Puts an {@link AeronTable} where a plan reads or writes the Python source "aeron", and gives it the options of a table of the
+ * catalog. Nodes are copied, as their fields differ by version.
  */
 final class ReadInJvm extends Rule<LogicalPlan> {
     /** Class of the tables of Python sources; in Spark 4.0 one without a name in the class before it. */
@@ -31,7 +31,7 @@ final class ReadInJvm extends Rule<LogicalPlan> {
         return plan.resolveOperators(new AbstractPartialFunction<LogicalPlan, LogicalPlan>() {
             @Override
             public boolean isDefinedAt(LogicalPlan node) {
-                return isOurs(tableOf(relationOf(node)));
+                return isStreamingWrite(node) ? fieldsOf(node) != null : isOurs(tableOf(relationOf(node)));
             }
 
             @Override
@@ -39,9 +39,32 @@ final class ReadInJvm extends Rule<LogicalPlan> {
                 if (node instanceof V2WriteCommand) {
                     return (LogicalPlan) ((V2WriteCommand) node).withNewTable((DataSourceV2Relation) of(relationOf(node)));
                 }
-                return of(node);
+                return isStreamingWrite(node) ? node.makeCopy(fieldsOf(node)) : of(node);
             }
         });
+    }
+
+    /** Of a micro-batch; its class has moved, and fields of it have changed, from version to version. */
+    private static boolean isStreamingWrite(LogicalPlan node) {
+        return node.getClass().getSimpleName().equals("WriteToMicroBatchDataSource");
+    }
+
+    /** The fields of a streaming write with our table in them; null where the table is another one. */
+    private Object[] fieldsOf(LogicalPlan write) {
+        Object[] fields = new Object[write.productArity()];
+        boolean isOurs = false;
+        for (int at = 0; at < fields.length; at++) {
+            Object field = write.productElement(at);
+            if (field instanceof Table && isOurs((Table) field)) {
+                field = new AeronTable((Table) field, true);
+                isOurs = true;
+            } else if (field instanceof DataSourceV2Relation && isOurs(tableOf(field))) {
+                field = of(field);
+                isOurs = true;
+            }
+            fields[at] = field;
+        }
+        return isOurs ? fields : null;
     }
 
     /** The node that names a table to read or write. */
