@@ -16,16 +16,21 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from aeron_spark import Folder
 from aeron_spark._native.build_jar import spark_jars
 from tests.bench.pairs import ROOT, Limit, Row, measure
+from tests.kit import dirs
+from tests.spark import recorded
 from tests.spark.session import JAR
 
 #: Of the engine in the JVM to Python's (docs/decisions/44-engine-in-the-jvm.md).
 NOOP_TARGET, ONE_COLUMN_TARGET = 3.0, 8.0
 #: Of prebuilt vectors of the same columns, and of the C scan of the same bytes, which no reader can pass.
 CEILING_TARGET, SCAN_TARGET = 0.6, 0.7
+#: Of the rows that it gathers for the sink, to those that Spark hands over (docs/decisions/51-rows-to-the-sink-by-a-socket.md).
+SINK_TARGET, SINK_BYTES = 1.3, 192 << 20
 #: Or of prebuilt vectors behind the kernel's copy of the segments' bytes: at 1,024 bytes that copy takes as long as Spark does.
 COPIED_SHARE = 0.8
 FEW_PAIRS, TASKS = 3, 2
@@ -134,6 +139,43 @@ def engine_rows(spark: SparkSession, folder: Path, *, payload: int, rows: int) -
             pairs=FEW_PAIRS,
             limit=limit,
         )
+
+
+def sink_row(spark: SparkSession, *, payload: int) -> Row:
+    """Rows that Spark has made beforehand, published and recorded in memory."""
+    count = SINK_BYTES // payload
+    value = F.rpad(F.col("id").cast("string"), payload, "x").cast("binary").alias("value")
+    frame = spark.range(0, count, 1, TASKS).select(value).persist()
+    frame.count()
+    settings = {"aeron.archive.segment.file.length": "128m"}
+    with (
+        dirs.fresh("aeron") as aeron_dir,
+        dirs.fresh("archive") as folder,
+        recorded.archive(aeron_dir, folder, settings),
+    ):
+        options = {"aeronDir": str(aeron_dir), "recordTo": str(folder), "channel": "aeron:ipc?term-length=64m"}
+
+        def of(engine: str) -> float:
+            started = time.monotonic()
+            frame.write.format("aeron").options(engine=engine, streamId="2002", **options).mode("append").save()
+            return count / (time.monotonic() - started)
+
+        for engine in ("python", "jvm"):  # what the first write of each takes is not of the rate
+            of(engine)
+        row = measure(
+            f"jvm_sink_{payload}",
+            "rows/s",
+            lambda: of("jvm"),
+            lambda: of("python"),
+            peer_name="engine=python",
+            target=SINK_TARGET,
+            ours_config={"engine": "jvm", "recorded": "in memory"},
+            peer_config={"tasks": TASKS},
+            details={"payload": payload, "rows": count},
+            pairs=FEW_PAIRS,
+        )
+    frame.unpersist()
+    return row
 
 
 def planning_row(spark: SparkSession, folder: Path) -> Row:

@@ -399,7 +399,11 @@ def run() -> list[Row]:
             if JAR:
                 count = record(folder, payload, jvm_rows.BYTES)
                 rows += jvm_rows.engine_rows(spark, folder, payload=payload, rows=count)
-                rows += [jvm_rows.planning_row(spark, folder)] if payload == 1024 else []
+                rows += (
+                    [jvm_rows.planning_row(spark, folder)]
+                    if payload == 1024
+                    else [jvm_rows.sink_row(spark, payload=payload)]
+                )
                 shutil.rmtree(folder)
         for recordings in (1, 10, 1000):
             rows += [row(spark, triggers, work, recordings) for row in (floor_row, publish_to_row_row)]
