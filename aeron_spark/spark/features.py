@@ -98,6 +98,25 @@ class _Planning(DataSourceStreamReader):
         """What comes later is not of this available-now run."""
 
 
+class WholeStreamReader(_Planning):
+    """Spark before it had limits of micro-batches asks for the newest offset alone."""
+
+    #: Where the last micro-batch that Spark planned has ended.
+    _reached: dict[str, object] | None = None
+
+    def latestOffset(self) -> dict[str, object]:  # type: ignore[override]
+        """The end of all there is. Spark's own available-now run takes that of its begin, and has one micro-batch."""
+        start = self.initialOffset() if self._reached is None else self._reached
+        return self.next_offset(start, Budget(max_bytes=None, max_messages=None))
+
+    def partitions(self, start: dict[str, object], end: dict[str, object]) -> Sequence[InputPartition]:
+        """As planned."""
+        planned = self.plan(start, end)
+        # What the JVM's engine asks for in place of an end (`reading/stream.py`) is no offset, and has no version.
+        self._reached = end if "version" in end else start
+        return planned
+
+
 if admission:
 
     class StreamReader(_Planning, admission.SupportsTriggerAvailableNow):
@@ -137,23 +156,7 @@ if admission:
         raise UsageError(f"read limit {type(limit).__name__} cannot be honoured, use bytes or rows")
 
 else:
-
-    class StreamReader(_Planning):  # type: ignore[no-redef]
-        """Spark asks for the newest offset alone."""
-
-        #: Where the last micro-batch that Spark planned has ended.
-        _reached: dict[str, object] | None = None
-
-        def latestOffset(self) -> dict[str, object]:  # type: ignore[override]
-            """The end of all there is. Spark's own available-now run takes that of its begin, and has one micro-batch."""
-            start = self.initialOffset() if self._reached is None else self._reached
-            return self.next_offset(start, Budget(max_bytes=None, max_messages=None))
-
-        def partitions(self, start: dict[str, object], end: dict[str, object]) -> Sequence[InputPartition]:
-            """As planned."""
-            planned = self.plan(start, end)
-            self._reached = end
-            return planned
+    StreamReader = WholeStreamReader  # type: ignore[misc,assignment]
 
 
 if STREAM_ARROW.is_offered:
