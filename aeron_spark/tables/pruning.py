@@ -71,7 +71,9 @@ class Pruner:
         def cut(wide: Sequence[Span]) -> list[Span]:
             return [part for span in wide for part in self._in_grid(span, facts)]
 
-        return _joined(_refined(self.judged(start, end, facts), GRAIN_BYTES, cut))
+        is_wide = self._expression is not None and end - start > GRAIN_BYTES
+        found = [Span(start, end)] if is_wide else self.judged(start, end, facts)
+        return _joined(_refined(found, GRAIN_BYTES, cut))
 
     def judged(self, start: int, end: int, facts: Facts) -> list[Span]:
         """[start, end) as a whole, if it can hold rows."""
