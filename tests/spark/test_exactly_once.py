@@ -15,6 +15,7 @@ def test_what_is_read_committed_is_the_input() -> None:
     assert exactly_once(orders) == 0
 
 
+@pytest.mark.more
 @pytest.mark.skipif(not JAR, reason="no jar was built")
 def test_so_it_is_where_the_jvm_gathers_the_rows() -> None:
     """The task dies while the JVM sends it rows, and when it has them all."""
