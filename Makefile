@@ -59,7 +59,7 @@ test-lowest-pyspark:
 	$(call COMPAT,$(LOWEST_PYSPARK)) -k "not carried"
 	$(BIN)/python -m tests.kit.compatibility --check
 
-test-more: build java native-tests build/.spark-classes ## what `make test` shows of Spark, with the other engine and the newest pyspark, and in the documentation's programs
+test-more: build java native-tests build/.spark-classes ## what `make test` shows of Spark, with the other engine and the newest pyspark, in the documentation's programs, and with kills at each step
 	$(PYTEST_FILES) tests -m "more and not interop"
 
 compat: build java $(PYSPARKS:%=build/pyspark-%/.installed) ## the tests of docs/compatibility.md with every pyspark that must work; writes the page

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import random
 
+import pytest
+
 from tests.spark.crash_loop import crash_loop
+
+pytestmark = pytest.mark.more
 
 
 def test_killed_query_loses_and_repeats_nothing(rng: random.Random) -> None:

@@ -7,6 +7,8 @@ import pytest
 from tests.spark.exactly_once import STEPS, exactly_once
 from tests.spark.session import JAR
 
+pytestmark = pytest.mark.more
+
 
 def test_what_is_read_committed_is_the_input() -> None:
     """The query dies with the entry written, where doubles would come from: the last order, as it takes a second Spark."""
@@ -15,7 +17,6 @@ def test_what_is_read_committed_is_the_input() -> None:
     assert exactly_once(orders) == 0
 
 
-@pytest.mark.more
 @pytest.mark.skipif(not JAR, reason="no jar was built")
 def test_so_it_is_where_the_jvm_gathers_the_rows() -> None:
     """The task dies while the JVM sends it rows, and when it has them all."""
