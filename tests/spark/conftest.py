@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter
 from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
+from tests.kit import require
 from tests.spark.session import ENGINES, JAR, build_session
 
 
@@ -22,6 +23,13 @@ def spark() -> Iterator[SparkSession]:
     session = build_session("aeron-spark-tests", **JAR)
     yield session
     session.stop()
+
+
+@pytest.fixture
+def with_jar() -> None:
+    """The session has the jar."""
+    if not JAR:
+        require.missing("the jar of Spark's JVM, which `make build` makes where there is a JDK of Java 17 or newer")
 
 
 _EACH = [pytest.param(name, marks=[pytest.mark.more] if at else []) for at, name in enumerate(ENGINES)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from tests.spark.exactly_once import STEPS, exactly_once
-from tests.spark.session import JAR
 
 pytestmark = pytest.mark.more
 
@@ -17,7 +16,7 @@ def test_what_is_read_committed_is_the_input() -> None:
     assert exactly_once(orders) == 0
 
 
-@pytest.mark.skipif(not JAR, reason="no jar was built")
+@pytest.mark.usefixtures("with_jar")
 def test_so_it_is_where_the_jvm_gathers_the_rows() -> None:
     """The task dies while the JVM sends it rows, and when it has them all."""
     assert exactly_once([("task-half", "self"), ("task-done", "self")], engine="jvm") == 0

@@ -29,11 +29,10 @@ from aeron_spark.spark.planning.options import ReadOptions
 from aeron_spark.spark.reading.batch import AeronBatchReader, RangesPartition
 from aeron_spark.spark.reading.rows import read_schema
 from aeron_spark.spark.reading.schema import message_fields
-from tests.kit import dirs, require
+from tests.kit import dirs
 from tests.kit.payload import payload
 from tests.kit.wait import wait_until
 from tests.spark import recorded
-from tests.spark.session import JAR
 from tests.spark.test_ledger import Sink, close_pool
 
 TERM, SEGMENT = 64 * 1024, 128 * 1024
@@ -41,13 +40,6 @@ SIZES = [8, 100, 1377, 5000]
 FIRST_NS, STEP_NS = 1_700_000_000_000_000_123, 1_000_001
 COLUMNS = tuple(message_fields("binary"))
 WITH_JAR = pytest.mark.usefixtures("with_jar")
-
-
-@pytest.fixture
-def with_jar() -> None:
-    """The session has the jar."""
-    if not JAR:
-        require.missing("the jar of Spark's JVM, which `make build` makes where there is a JDK of Java 17 or newer")
 
 
 @pytest.fixture(scope="module")

@@ -36,7 +36,7 @@ MANY, LONG, LONGEST = (
 #: Takes the rows of a test without a subscriber that polls.
 WIDE = "aeron:ipc?term-length=16m"
 
-needs_jar = pytest.mark.skipif(not JAR, reason="no jar was built")
+needs_jar = pytest.mark.usefixtures("with_jar")
 
 
 def rows(spark: SparkSession, value: str, count: int = COUNT) -> DataFrame:
