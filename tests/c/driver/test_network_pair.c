@@ -180,12 +180,14 @@ static void closing(void)
     worlds_close(&s.ws);
 }
 
+/* The publisher lingers for more than the 100 ms between two heartbeats, which carry the reason. */
 static void revoking(void)
 {
     streams s;
     char channel[256];
+    const setting_pair lingering[] = { { "aeron.publication.linger.timeout", "5s" }, { NULL, NULL } };
     channel_text(channel, "aeron:udp?endpoint=localhost:%d", free_port());
-    open_streams(&s, "INVOKER", channel, channel, NULL, NULL);
+    open_streams(&s, "INVOKER", channel, channel, lingering, NULL);
     run_stream(&s.ws, s.publication, s.subscription, 100);
     as_publication_revoke(s.publication);
     TURN_UNTIL(&s.ws, 0 == as_subscription_image_count(s.subscription));
@@ -341,8 +343,8 @@ static void wildcard_ports(void)
     char label[ASI_COUNTER_LABEL_CAPACITY + 1];
     char channel[256];
     char range[32];
-    const int low = free_port();
-    snprintf(range, sizeof(range), "%d %d", low, low < 65530 ? low + 4 : low);
+    const int low = free_ports(5);
+    snprintf(range, sizeof(range), "%d %d", low, low + 4);
     const setting_pair ranged[] = { { "aeron.receiver.wildcard.port.range", range }, { NULL, NULL } };
     worlds_open(&ws, "INVOKER", NULL, ranged);
     as_subscription *subscription = world_subscription(&ws.b, "aeron:udp?endpoint=127.0.0.1:0");
