@@ -171,7 +171,8 @@ class ColumnBuffers:
             raise UsageError(f"capacities of {row_capacity} rows and {byte_capacity} bytes must be in 1..2147483647")
         self._row_capacity = row_capacity
         self._byte_capacity = byte_capacity
-        self._constant = None if recording_id is None else pa.array(np.full(row_capacity, recording_id, np.int64))
+        self._recording_id = recording_id
+        self._constant = pa.array([], pa.int64())
         self._columns = ffi.new("as_columns *")
         self._columns.row_capacity = row_capacity
         self._columns.byte_capacity = byte_capacity if "value" in columns else 0
@@ -211,7 +212,9 @@ class ColumnBuffers:
         setattr(self._columns, member, ffi.cast(ffi.typeof(getattr(self._columns, member)), buffer.address))
 
     def _array(self, field: pa.Field, rows: int) -> pa.Array:
-        if field.name == RECORDING_ID.name and self._constant is not None:
+        if field.name == RECORDING_ID.name and self._recording_id is not None:
+            if len(self._constant) < rows:  # batches hold far fewer rows than they could
+                self._constant = pa.array(np.full(rows, self._recording_id, np.int64))
             return self._constant.slice(0, rows)
         if field.name == "value":
             offsets = self._trimmed("value_offset", (rows + 1) * 4)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,7 @@ from aeron_spark.archive.segments import Extent
 from aeron_spark.archive.sources import RecordingSource
 from aeron_spark.archive.time_text import TimeSource
 from aeron_spark.errors import DataLossError, UsageError
+from aeron_spark.tables.pruning import Known
 
 __all__ = ["TIMESTAMP", "UNITS", "Clock", "both"]
 
@@ -66,8 +67,8 @@ class Clock:
 
     def facts(
         self, source: RecordingSource, recording: Recording, extent: Extent, borders: Sequence[int]
-    ) -> Callable[[int, int], pc.Expression] | None:
-        """What holds for the times of the messages that begin in [borders[a], borders[b]); None: nothing is known."""
+    ) -> Known | None:
+        """What is known of the times of the messages between borders; None: nothing."""
         if not self._is_ascending:
             return None
         term_length, limit = recording.term_buffer_length, extent.limit_position
@@ -79,14 +80,15 @@ class Clock:
             asked = pa.array(np.concatenate([starts[:-1], ends[1:] - 1]))
             times = self._as_column(source.index_times_at(recording.recording_id, asked))
             behind = len(borders) - 2
-            return lambda first, last: _between(times[first], times[behind + last])
+            at = {TIMESTAMP: times[: len(borders) - 1]}
+            return Known(lambda first, last: _between(times[first], times[behind + last]), at)
 
         @functools.cache
         def time(position: int) -> pa.Scalar:
             found = self._first_from(source, recording, position, limit)
             return self._as_column(pa.array([found], pa.timestamp("ns", "UTC")))[0]
 
-        return lambda first, last: _between(time(int(starts[first])), time(int(ends[last])))
+        return Known(lambda first, last: _between(time(int(starts[first])), time(int(ends[last]))), {})
 
     def known_start(self, source: RecordingSource, recording: Recording, position: int) -> int:
         """Where a message begins, not far before a position; or the position.

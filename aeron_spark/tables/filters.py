@@ -208,7 +208,7 @@ def checked(given: Any, schema: pa.Schema) -> pc.Expression | None:
     if not isinstance(expression, pc.Expression):
         raise UsageError(f"a filter is text or an expression of pyarrow.compute, not {type(given).__name__}")
     try:
-        found = _evaluated(schema.empty_table(), expression).type
+        found = values_of(schema.empty_table(), expression).type
     except (pa.ArrowException, TypeError) as error:
         reason = str(error).split(" in ", 1)[0].splitlines()[0]
         unknown = re.search(r"No match for FieldRef\.Name\((.*?)\)", reason)
@@ -223,11 +223,11 @@ def checked(given: Any, schema: pa.Schema) -> pc.Expression | None:
 
 def rows_of(batch: pa.RecordBatch, expression: pc.Expression) -> pa.Array:
     """Numbers of the rows that an expression selects, from 0, in order."""
-    return pc.indices_nonzero(_evaluated(pa.Table.from_batches([batch]), expression))
+    return pc.indices_nonzero(values_of(pa.Table.from_batches([batch]), expression))
 
 
-def _evaluated(table: pa.Table, expression: pc.Expression) -> pa.ChunkedArray:
-    """Its value of each row.
+def values_of(table: pa.Table, expression: pc.Expression) -> pa.ChunkedArray:
+    """An expression's value of each row.
 
     In the caller's thread: one of pyarrow's own may let go of Python's memory late, and where the program ends meanwhile,
     Python aborts it.

@@ -7,14 +7,18 @@ Arrow cannot judge prunes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import dataset, fs
 
-__all__ = ["Pruner", "Span"]
+from aeron_spark.tables.filters import values_of
+
+__all__ = ["Facts", "Known", "Pruner", "Span"]
 
 #: Parts into which a span is cut at a time.
 FAN_OUT = 4
@@ -24,6 +28,8 @@ GRID_CELLS = 4096
 GRAIN_BYTES = 256 << 10
 #: Spans of a recording from which on none is cut further.
 MAX_SPANS = 4096
+#: Changes of a filter's value over a grid that are worth a cut of their own.
+MAX_CHANGES = 8
 
 _FORMAT = dataset.IpcFileFormat()
 _NOWHERE = fs.LocalFileSystem()
@@ -38,8 +44,16 @@ class Span:
     is_whole: bool = False
 
 
-#: What holds for the messages that begin in [borders[a], borders[b]), for numbers a and b of borders.
-Known = Callable[[int, int], pc.Expression]
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of borders. Every number is one of theirs, from 0."""
+
+    #: What holds for the messages that begin in [borders[a], borders[b]), for numbers a and b.
+    between: Callable[[int, int], pc.Expression]
+    #: Columns of the messages that begin at each border but the last, as far as they cost nothing: they show where to look.
+    at: Mapping[str, pa.Array]
+
+
 #: Looks up what is known between borders in ascending order.
 Facts = Callable[[Sequence[int]], Known]
 
@@ -92,12 +106,27 @@ class Pruner:
         def cut(wide: Sequence[Span]) -> list[Span]:
             return self._selected([cells for one in wide for cells in _cuts(one)], known)
 
-        cells = _refined([Span(0, len(borders) - 1)], 1, cut)
+        cells = _refined(self._selected(self._guessed(known, len(borders) - 1), known), 1, cut)
         return [Span(borders[one.start], borders[one.end], one.is_whole) for one in cells]
+
+    def _guessed(self, known: Known, cells: int) -> list[tuple[int, int]]:
+        """Parts of a grid. A cell over which the filter's value seems to change is a part of its own, as are its neighbours.
+
+        The filter's value at all borders takes no longer than to judge three parts.
+        """
+        cuts = {0, cells}
+        if known.at:
+            columns = {one.name: known.at.get(one.name) or pa.nulls(cells, one.type) for one in self._schema}
+            values = values_of(pa.table(columns), self._expression)
+            kinds = values.fill_null(False).to_numpy() + 2 * values.is_null().to_numpy()  # noqa: FBT003
+            changes = np.flatnonzero(np.diff(kinds)).tolist()
+            if len(changes) <= MAX_CHANGES:
+                cuts |= {cut for cell in changes for cut in range(cell - 1, cell + 3) if 0 < cut < cells}
+        return list(itertools.pairwise(sorted(cuts)))
 
     def _selected(self, parts: Sequence[tuple[int, int]], known: Known) -> list[Span]:
         """Those parts between borders, given as their numbers, that can hold rows."""
-        facts = [known(*part) for part in parts]
+        facts = [known.between(*part) for part in parts]
         is_possible = self.possible(facts)
         is_partial = [True] * len(facts) if self._opposite is None else self._possible(self._opposite, facts)
         return [

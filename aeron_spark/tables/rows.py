@@ -58,7 +58,8 @@ class RowMaker:
         self.schema = pa.schema([layout.schema.field(name) for name in columns])
         #: Columns of the filter that can narrow what is read.
         self.narrowing = of_filter & layout.of_message
-        self.pruner = Pruner(expression, layout.schema, is_never_null=of_filter <= layout.of_message - {TIMESTAMP})
+        of_pruner = pa.schema([field for field in layout.schema if field.name in of_filter])
+        self.pruner = Pruner(expression, of_pruner, is_never_null=of_filter <= layout.of_message - {TIMESTAMP})
         sbe = layout.sbe
         self._of_sbe = sorted(used & layout.of_sbe)
         self._decodes = sbe is not None and (bool(self._of_sbe) or not sbe.is_row_per_message)

@@ -525,16 +525,19 @@ def _facts(
 
     def facts(borders: Sequence[int]) -> Known:
         times = None if clock is None else clock.facts(source, recording, extent, borders)
+        at = {} if times is None else dict(times.at)
+        if "position" in narrowing:
+            at["position"] = pa.array(borders[:-1], pa.int64())
 
-        def known(first: int, last: int) -> pc.Expression:
+        def between(first: int, last: int) -> pc.Expression:
             found = [*of_recording]
             if "position" in narrowing:
                 found += [position >= borders[first], position < borders[last]]
             if times is not None:
-                found.append(times(first, last))
+                found.append(times.between(first, last))
             return both(found)
 
-        return known
+        return Known(between, at)
 
     return facts
 

@@ -1,4 +1,4 @@
-"""A driver in this process, a client on it, and a recording made through the archive."""
+"""A driver in this process, a client on it, a recording made through the archive, and the recordings of a market."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from aeron_spark import ArchivingMediaDriver, Client, MediaDriver
+from aeron_spark.tables import scans
+from tests.kit.market import Market, opened
 
 SETTINGS = {
     "aeron.threading.mode": "SHARED",
@@ -20,17 +22,30 @@ SETTINGS = {
 
 @pytest.fixture
 def driver(aeron_dir: Path) -> Iterator[MediaDriver]:
-    with MediaDriver(aeron_dir, settings=SETTINGS) as opened:
-        yield opened
+    with MediaDriver(aeron_dir, settings=SETTINGS) as made:
+        yield made
 
 
 @pytest.fixture
 def client(driver: MediaDriver) -> Iterator[Client]:
-    with Client(driver.aeron_dir, name="test") as opened:
-        yield opened
+    with Client(driver.aeron_dir, name="test") as made:
+        yield made
 
 
 @pytest.fixture
 def servers(aeron_dir: Path, archive_dir: Path) -> Iterator[ArchivingMediaDriver]:
-    with ArchivingMediaDriver(archive_dir, aeron_dir, settings=SETTINGS) as opened:
-        yield opened
+    with ArchivingMediaDriver(archive_dir, aeron_dir, settings=SETTINGS) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def market() -> Iterator[Market]:
+    with opened() as made:
+        yield made
+
+
+@pytest.fixture
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scans read little at a time."""
+    monkeypatch.setattr(scans, "PIECE_BYTES", 50_000)
+    monkeypatch.setattr(scans, "MAX_CUTS", 3)

@@ -22,7 +22,7 @@ import pytest
 from aeron_spark.cli.__main__ import main
 from aeron_spark.cli.messages import Printer
 from aeron_spark.testing import RecordedFolder, Servers, wait_until
-from tests.python.test_tables import SCHEMA, quote, trade
+from tests.kit.market import SCHEMA, quote, trade
 
 
 @pytest.fixture(scope="module")

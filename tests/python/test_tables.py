@@ -8,18 +8,11 @@ from __future__ import annotations
 
 import builtins
 import datetime as dt
-import random
-import shutil
 import struct
-import subprocess
-import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import duckdb
-import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,97 +22,13 @@ from pyarrow import dataset, fs
 from aeron_spark import DataLossError, Folder, UsageError
 from aeron_spark.archive.objects import ObjectFolder
 from aeron_spark.archive.segments import read_files
-from aeron_spark.tables import Scan, pruning, scan, scans
+from aeron_spark.tables import Scan, scan, scans
 from aeron_spark.tables import duckdb as of_duckdb
 from aeron_spark.tables import pandas as of_pandas
 from aeron_spark.tables import polars as of_polars
-from aeron_spark.tables.pruning import GRAIN_BYTES
-from aeron_spark.testing import RecordedFolder, Servers
-
-SCHEMA = """<?xml version="1.0" encoding="UTF-8"?>
-<sbe:messageSchema xmlns:sbe="http://fixprotocol.io/2016/sbe" package="prices" id="7" version="0" byteOrder="littleEndian">
-  <types>
-    <composite name="messageHeader"><type name="blockLength" primitiveType="uint16"/>
-      <type name="templateId" primitiveType="uint16"/><type name="schemaId" primitiveType="uint16"/>
-      <type name="version" primitiveType="uint16"/></composite>
-    <enum name="Side" encodingType="char"><validValue name="BUY">B</validValue><validValue name="SELL">S</validValue></enum>
-    <type name="Symbol" primitiveType="char" length="4"/>
-  </types>
-  <sbe:message name="Quote" id="1"><field name="number" id="1" type="int64"/><field name="price" id="2" type="int64"/>
-    <field name="side" id="3" type="Side"/><field name="symbol" id="4" type="Symbol"/></sbe:message>
-  <sbe:message name="Trade" id="2"><field name="number" id="1" type="int64"/>
-    <field name="size" id="2" type="int64"/></sbe:message>
-</sbe:messageSchema>"""
-START_NS = 1_800_000_000_000_000_000
-COUNT = 30_000
-QUOTES, TEXTS = 1001, 2002
-
-
-def quote(number: int) -> bytes:
-    side, symbol = b"BS"[number % 2 :][:1], (b"ABC\0", b"XYZ\0", b"LONG")[number % 3]
-    return struct.pack("<HHHHqq1s4s", 21, 1, 7, 0, number, 100 + number % 50, side, symbol)
-
-
-def trade(number: int) -> bytes:
-    return struct.pack("<HHHHqq", 16, 2, 7, 0, number, number % 9)
-
-
-@dataclass(frozen=True)
-class Market:
-    """A folder with 0: quotes, and a trade after each fourth; 1: texts of another stream; 2: quotes and what is none."""
-
-    servers: Servers
-    path: Path
-    recording: int
-    texts: int
-    broken: int
-    whole: pa.Table
-
-
-@pytest.fixture(scope="module")
-def market() -> Iterator[Market]:
-    messages = [trade(number) if number % 5 == 4 else quote(number) for number in range(COUNT)]
-    with Servers(settings={"aeron.archive.segment.file.length": "1m"}) as servers:
-        folder = RecordedFolder(servers)
-        stamps = [START_NS + number * 1000 for number in range(COUNT)]
-        channel = "aeron:ipc?term-length=256k"
-        first = folder.write(messages, stream_id=QUOTES, channel=channel, reserved_values=stamps)
-        texts = folder.write([f"line {number}" for number in range(500)], stream_id=TEXTS, channel=channel)
-        broken = folder.write([*map(quote, range(10)), b"nonsense", *map(quote, range(10))], stream_id=3003)
-        yield Market(
-            servers,
-            folder.path,
-            first.recording_id,
-            texts.recording_id,
-            broken.recording_id,
-            scan(folder.path, [first.recording_id, texts.recording_id]).to_table(),
-        )
-
-
-@pytest.fixture
-def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scans, "PIECE_BYTES", 50_000)
-    monkeypatch.setattr(scans, "MAX_CUTS", 3)
-
-
-def of(market: Market, *recordings: int, **options: Any) -> Scan:
-    return scan(market.path, list(recordings) or [market.recording, market.texts], **options)
-
-
-def read_bytes(table: Scan) -> int:
-    return sum(part.end - part.start for part in table.ranges())
-
-
-def until_failure(table: Scan) -> tuple[list[dict[str, Any]], str]:
-    """The rows before data are lost, and the text of that."""
-    rows: list[dict[str, Any]] = []
-    try:
-        for batch in table:
-            rows += batch.to_pylist()
-    except DataLossError as failure:
-        return rows, str(failure)
-    raise AssertionError("nothing failed")
-
+from aeron_spark.testing import RecordedFolder
+from tests.kit.market import COUNT, SCHEMA, Market, of, quote, read_bytes, until_failure
+from tests.kit.programs import ended_well
 
 # -- rows and columns --------------------------------------------------------------------------------------------------------
 
@@ -193,138 +102,6 @@ def test_columns_and_options_that_are_wrong_are_named(market: Market) -> None:
     for text in ("timestamp > 2026-01-01", pc.field("timestamp").is_null()):
         with pytest.raises(UsageError, match="only an archive's folder has a time index"):
             scan("s3://bucket/folder", filter=text)
-
-
-# -- filters -----------------------------------------------------------------------------------------------------------------
-
-
-def selected(whole: pa.Table, expression: pc.Expression) -> pa.Table:
-    return whole.filter(expression)
-
-
-@pytest.mark.usefixtures("small_pieces")
-@pytest.mark.parametrize("cells", [3, pruning.GRID_CELLS])
-def test_filters_select_what_arrow_selects(
-    market: Market, rng: random.Random, monkeypatch: pytest.MonkeyPatch, cells: int
-) -> None:
-    """By seed: positions, recordings, streams and times, joined by and, or, not; cut by several grids, and by one."""
-    monkeypatch.setattr(pruning, "GRID_CELLS", cells)
-    monkeypatch.setattr(pruning, "GRAIN_BYTES", 16 << 10)
-    position, time = pc.field("position"), pc.field("timestamp")
-    last = market.whole["position"][COUNT - 1].as_py()
-    times = market.whole["timestamp"]
-
-    def one() -> pc.Expression:
-        value = pa.scalar(rng.randint(-10, last + 100), pa.int64())
-        when = times[rng.randrange(len(times))]
-        return rng.choice(
-            [
-                position >= value, position < value, position == market.whole["position"][rng.randrange(COUNT)],
-                position.isin([rng.randrange(0, last, 32) for _ in range(3)]), time >= when, time < when, time == when,
-                pc.field("recording_id") == rng.choice([market.recording, market.texts, 77]),
-                pc.field("stream_id").isin([TEXTS, 5]), time.is_null(), pc.field("next_position") > value,
-                pc.field("value") == b"line 7",
-            ]
-        )  # fmt: skip
-
-    for _ in range(25):
-        expression = one()
-        for _ in range(rng.randrange(3)):
-            expression = rng.choice([expression & one(), expression | one(), ~expression, expression & ~one()])
-        found = of(market, filter=expression)
-        assert found.to_table().equals(selected(market.whole, expression)), expression
-        assert found.count_rows() == selected(market.whole, expression).num_rows
-
-
-def test_what_a_filter_rules_out_is_not_read(market: Market) -> None:
-    whole = read_bytes(of(market))
-    few = of(market, filter="position >= 1000000 and position < 1000200")
-    assert 0 < read_bytes(few) <= 2 * GRAIN_BYTES
-    assert [part.recording_id for part in of(market, filter="stream_id = 2002").ranges()] == [market.texts]
-    assert of(market, filter="recording_id = 77").ranges() == []
-    times = market.whole["timestamp"]
-    early = of(market, filter=pc.field("timestamp") < times[COUNT // 100])
-    assert early.count_rows() == selected(market.whole, pc.field("timestamp") < times[COUNT // 100]).num_rows
-    late = of(market, market.recording, filter=pc.field("timestamp") > times[COUNT // 2]).ranges()[0]
-    assert late.start in of(market, market.recording).to_table()["position"].to_pylist()  # no way from the term's start
-    assert read_bytes(of(market, filter="timestamp < '2001-01-01'")) == 0
-    assert read_bytes(of(market, filter="value ~ '^line 7$'")) == whole
-
-
-def test_bytes_that_are_missing_where_a_part_begins_are_told_after_the_rows_before(
-    market: Market, tmp_path: Path
-) -> None:
-    path = shutil.copytree(market.path, tmp_path / "copy")
-    (path / f"{market.recording}-{1 << 20}.rec").unlink()
-    row = int(np.flatnonzero(market.whole["position"].to_numpy() > 3 << 19)[0])
-    late = scan(path, [market.texts, market.recording], filter=pc.field("timestamp") >= market.whole["timestamp"][row])
-    rows, text = until_failure(late)
-    assert {row["recording_id"] for row in rows} == {market.texts}
-    assert "missing" in text
-
-
-@pytest.mark.parametrize("source", ["reserved(ns)", "sbe:number(us)"])
-def test_times_of_messages_narrow_only_what_is_said_to_ascend(market: Market, source: str) -> None:
-    options: dict[str, Any] = {"timestamp": source, "sbe": SCHEMA}
-    first = START_NS if source == "reserved(ns)" else 0
-    low, high = (pa.scalar(first + number * 1000, pa.timestamp("ns", "UTC")) for number in (2000, 2300))
-    within = (pc.field("timestamp") >= low) & (pc.field("timestamp") < high)
-    everything = of(market, market.recording, **options, filter=within)
-    narrowed = of(market, market.recording, **options, filter=within, ascending=True)
-    assert narrowed.count_rows() == everything.count_rows() == 300
-    assert read_bytes(narrowed) <= 2 * GRAIN_BYTES < read_bytes(everything)
-
-
-def test_text_of_filters(market: Market) -> None:
-    quotes = of(market, market.recording, sbe=SCHEMA, message="Quote")
-    whole = quotes.to_table()
-    rows = whole.to_pylist()
-    for text, select in (
-        ("number < 10", lambda row: row["number"] < 10),
-        ("number<10 and symbol='ABC'", lambda row: row["number"] < 10 and row["symbol"] == "ABC"),
-        ("side = BUY and price in (100, 149)", lambda row: row["side"] == "BUY" and row["price"] in (100, 149)),
-        ('side in (SELL) AND symbol != "XYZ" and number <= 0x20', lambda row: (
-            row["side"] == "SELL" and row["symbol"] != "XYZ" and row["number"] <= 32)),
-        ("symbol ~ '^[AX]' and number > 29990", lambda row: row["symbol"][0] in "AX" and row["number"] > 29990),
-        ("price = null", lambda row: row["price"] is None),
-        ("price != null and number == 3", lambda row: row["number"] == 3),
-        ("timestamp > 2001-01-01T00:00:00Z and number < 2", lambda row: row["number"] < 2),
-        ("number >= 29990 and timestamp != null", lambda row: row["number"] >= 29990),
-    ):  # fmt: skip
-        assert quotes.filter(text).to_table().to_pylist() == [row for row in rows if select(row)], text
-    for text, reason in (
-        ("", "a field is missing at the end"), ("number", "needs one of"), ("number >", "needs a value"),
-        ("number > 1 or number < 5", "'or' is not understood there"), ("number > 1.5", "a whole number"),
-        ("number > 99999999999999999999", "a whole number in its range"), ("number ~ 1", "~ is for text"),
-        ("symbol ~", "needs a value"), ("symbol ~ '('", "no regular expression"),
-        ("number in 1", "needs a list"), ("price > null", "nothing is"),
-        ("timestamp > yesterday", "is no time"), ("price.x = 1", "which has no field 'x'"), ("a" * 20_000, "20000 characters"),
-        ("__import__('os').system = 1", "there is no column '__import__'"),
-    ):  # fmt: skip
-        with pytest.raises(UsageError, match=reason):
-            quotes.filter(text)
-    with pytest.raises(UsageError, match=r"No match for FieldRef.Name\(pric\).*did you mean price"):
-        quotes.filter(pc.field("pric") > 1)
-    with pytest.raises(UsageError, match="it is int64, neither true nor false"):
-        quotes.filter(pc.field("price") + 1)
-    with pytest.raises(UsageError, match="not int"):
-        quotes.filter(5)  # type: ignore[arg-type]
-
-
-def ended_well(program: str) -> None:
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
-    assert (ended.returncode, ended.stderr) == (0, "")
-
-
-def test_a_program_that_filters_ends_with_no_thread_of_pyarrow(market: Market) -> None:
-    """One that lets go of Python's memory while the program ends makes Python abort it."""
-    ended_well(f"""
-import os
-from aeron_spark.tables import scan
-before = set(os.listdir("/proc/self/task"))
-assert scan({str(market.path)!r}, {market.texts}, filter="value ~ '7$'").to_table().num_rows == 50
-assert set(os.listdir("/proc/self/task")) == before
-""")
 
 
 # -- SBE ---------------------------------------------------------------------------------------------------------------------
@@ -603,7 +380,7 @@ rows = scan({str(market.path)!r}, {market.recording}, batch_rows=1000)
 def test_a_scan_is_a_dataset_of_pyarrow(market: Market) -> None:
     table = of(market)
     few = pc.field("position") < 1000
-    assert table.scanner(columns=["position"], filter=few).to_table().num_rows == selected(market.whole, few).num_rows
+    assert table.scanner(columns=["position"], filter=few).to_table().num_rows == market.whole.filter(few).num_rows
     doubled = table.scanner(columns={"twice": pc.multiply(pc.field("position"), 2)}, filter=few).to_table()
     assert doubled["twice"][1].as_py() == 2 * market.whole["position"][1].as_py()
     assert table.to_table(columns={"twice": pc.field("position")}).num_rows == COUNT + 500

@@ -15,7 +15,7 @@ import pytest
 from aeron_spark import Client, DataLossError, UsageError
 from aeron_spark.tables import Scan, scan
 from aeron_spark.testing import Servers, wait_until
-from tests.python.test_tables import SCHEMA, START_NS, quote
+from tests.kit.market import SCHEMA, START_NS, quote
 
 
 class Taker(threading.Thread):

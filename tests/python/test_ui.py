@@ -31,9 +31,9 @@ from aeron_spark.ui.messages import MAX_HEX_BYTES
 from aeron_spark.ui.server import UiServer, read_token
 from aeron_spark.ui.watch import Watch
 from tests.kit import live_scene, packed
+from tests.kit.market import SCHEMA, quote, trade
 from tests.kit.ui_server import Scene, served
 from tests.kit.wait import wait_until
-from tests.python.test_tables import SCHEMA, quote, trade
 
 LINES = [f"line {number}" for number in range(120)]
 QUOTES = [trade(number) if number % 5 == 4 else quote(number) for number in range(100)]

@@ -24,9 +24,9 @@ from aeron_spark.ui.server import UiServer
 from aeron_spark.ui.watch import Watch
 from tests.kit import live_scene
 from tests.kit.browser import Browser
+from tests.kit.market import SCHEMA, quote, trade
 from tests.kit.ui_server import Scene, served
 from tests.kit.wait import wait_until
-from tests.python.test_tables import SCHEMA, quote, trade
 
 pytestmark = pytest.mark.interop
 

@@ -41,6 +41,7 @@ enum /* in a record */
 };
 
 #define READ_CHUNK (1024 * 1024)
+#define FIRST_CHUNK (64 * 1024) /* all records of most archives, where a file has a MiB */
 /* A record holds three texts, each from a control message. A longer record is damaged, and reading it would take its memory. */
 #define RECORD_MAX_LENGTH (1024 * 1024)
 

@@ -247,21 +247,37 @@ as_result asi_recording_check_untrusted(const asi_catalog_record *record)
     return AS_OK;
 }
 
-/* Walks the record lengths that are loaded. *offset receives the start of the next record, or the end of the records. */
-static bool have_records_ended(const uint8_t *bytes, int64_t length, int64_t *offset)
+typedef struct records_walk
+{
+    int64_t offset;  /* of the next record, or the end of the records */
+    int64_t last_id; /* the highest so far; -1 before the first */
+} records_walk;
+
+/* Walks the record lengths that are loaded; true where they end. */
+static bool have_records_ended(records_walk *walk, const uint8_t *bytes, int64_t length)
 {
     const int32_t alignment = length >= ASI_CATALOG_HEADER_LENGTH ? asi_get_i32(bytes + CATALOG_RECORD_ALIGNMENT) : 0;
     const bool is_known = asi_is_power_of_two(alignment) && alignment <= MAX_ALIGNMENT; /* not a power of two before version 3 */
-    while (is_known && *offset + (int64_t)sizeof(int32_t) <= length)
+    while (is_known && walk->offset + RECORD_RECORDING_ID + (int64_t)sizeof(int64_t) <= length)
     {
-        const int32_t record_length = asi_get_i32(bytes + *offset);
+        const int32_t record_length = asi_get_i32(bytes + walk->offset);
         if (record_length <= 0 || record_length > RECORD_MAX_LENGTH)
         {
             return true;
         }
-        *offset += asi_align_i64((int64_t)record_length + ASI_CATALOG_RECORD_HEADER_LENGTH, alignment);
+        const int64_t id = asi_get_i64(bytes + walk->offset + RECORD_RECORDING_ID);
+        walk->last_id = id > walk->last_id ? id : walk->last_id;
+        walk->offset += asi_align_i64((int64_t)record_length + ASI_CATALOG_RECORD_HEADER_LENGTH, alignment);
     }
     return false;
+}
+
+/* Whether nothing that a reader looks at follows: every id has been found (see asi_catalog_scan_check_end_untrusted), or the records
+ * ended long ago. */
+static bool is_enough(records_walk *walk, const uint8_t *bytes, int64_t length)
+{
+    return have_records_ended(walk, bytes, length) && (walk->last_id + 1 >= asi_get_i64(bytes + CATALOG_NEXT_RECORDING_ID) ||
+        length - walk->offset > READ_CHUNK);
 }
 
 as_result asi_catalog_fail_open(const char *archive_dir, const char *path, int error)
@@ -279,17 +295,17 @@ as_result asi_catalog_read(const asi_file_ops *files, int fd, const char *path, 
 {
     uint8_t *bytes = NULL;
     int64_t length = 0;
-    int64_t records_end = ASI_CATALOG_HEADER_LENGTH;
-    for (;;)
+    records_walk walk = { .offset = ASI_CATALOG_HEADER_LENGTH, .last_id = -1 };
+    for (int64_t chunk = FIRST_CHUNK;; chunk = READ_CHUNK)
     {
-        uint8_t *grown = realloc(bytes, (size_t)(length + READ_CHUNK));
+        uint8_t *grown = realloc(bytes, (size_t)(length + chunk));
         if (NULL == grown)
         {
             free(bytes);
             return asi_fail(AS_E_INTERNAL, ENOMEM, "out of memory for %s", path);
         }
         bytes = grown;
-        const int64_t count = asi_file_read_full(files, fd, bytes + length, READ_CHUNK, length);
+        const int64_t count = asi_file_read_full(files, fd, bytes + length, chunk, length);
         if (count < 0)
         {
             free(bytes);
@@ -297,9 +313,8 @@ as_result asi_catalog_read(const asi_file_ops *files, int fd, const char *path, 
         }
         const bool is_zero = count > 0 && asi_bytes_are_zero(bytes + length, count);
         length += count;
-        /* Drop the rest of a sparse file, because a zero length ends the scan. Drop bytes far after the records too. */
-        const bool is_long_past = have_records_ended(bytes, length, &records_end) && length - records_end > READ_CHUNK;
-        if (count < READ_CHUNK || is_zero || is_long_past || length > ASI_CATALOG_MAX_CAPACITY)
+        /* Drop the rest of a sparse file, because a zero length ends the scan. */
+        if (count < chunk || is_zero || is_enough(&walk, bytes, length) || length > ASI_CATALOG_MAX_CAPACITY)
         {
             *bytes_out = bytes;
             *length_out = length;

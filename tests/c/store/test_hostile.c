@@ -312,9 +312,55 @@ static void catalogs_that_promise_much(void)
     free(good);
 }
 
+static int64_t catalog_bytes_read(const char *path)
+{
+    char name[2 * AS_PATH_MAX];
+    uint8_t *bytes;
+    int64_t length;
+    snprintf(name, sizeof(name), "%s/" ASI_CATALOG_FILE, path);
+    const asi_file_ops *files = asi_file_ops_posix();
+    const int fd = files->open(files->context, name, ASI_FILE_READ);
+    CHECK(fd >= 0);
+    CHECK_I64(asi_catalog_read(files, fd, name, &bytes, &length), AS_OK);
+    free(bytes);
+    files->close(files->context, fd);
+    return length;
+}
+
+/* Of a catalog of the usual MiB little is read, but for one that lacks an id: there may be a record far behind the others. */
+static void records_far_behind(void)
+{
+    enum { CAPACITY = 1 << 20, FAR = 600 << 10 };
+    char path[AS_PATH_MAX];
+    const char *scratch = scratch_folder();
+    golden_folder(scratch, "archive", path);
+    int64_t length;
+    uint8_t *golden = file_load(path, ASI_CATALOG_FILE, &length);
+    uint8_t *bytes = calloc(1, CAPACITY);
+    memcpy(bytes, golden, (size_t)length);
+    file_store(path, ASI_CATALOG_FILE, bytes, CAPACITY);
+    CHECK(catalog_bytes_read(path) <= CAPACITY / 8);
+    asi_catalog_scan scan;
+    asi_catalog_record record;
+    asi_catalog_record last = { 0 };
+    as_folder *folder = NULL;
+    CHECK_I64(asi_catalog_scan_start_untrusted(&scan, golden, length, "golden"), AS_OK);
+    while (AS_OK == asi_catalog_scan_next_untrusted(&scan, &record))
+    {
+        last = record;
+    }
+    memmove(bytes + FAR, bytes + last.offset, (size_t)last.frame_length);
+    memset(bytes + last.offset, 0, (size_t)last.frame_length);
+    CHECK_I64(open_folder_with(path, bytes, CAPACITY, &folder), AS_E_DATA);
+    CHECK(NULL != strstr(as_error_text(), "there is a record behind that"));
+    free(bytes);
+    free(golden);
+}
+
 int main(void)
 {
     RUN(headers_that_hide_records);
+    RUN(records_far_behind);
     RUN(catalogs_that_promise_much);
     RUN(repaired_catalogs);
     RUN(catalogs);
