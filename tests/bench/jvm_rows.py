@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 
 from aeron_spark import Folder
 from aeron_spark._native.build_jar import spark_jars
+from tests.bench.floors import copied_s
 from tests.bench.pairs import ROOT, Limit, Row, measure
 from tests.kit import dirs
 from tests.spark import recorded
@@ -81,23 +82,6 @@ def scan(folder: Path) -> int:
         return sum(pool.map(part, zip(starts, [*starts[1:], extent.limit_position], strict=True)))
 
 
-def copied(folder: Path) -> float:
-    """Seconds in which the kernel copies the recording's segments, by as many threads as there are tasks."""
-
-    def copy(files: list[Path]) -> None:
-        block = bytearray(1 << 20)
-        for path in files:
-            with path.open("rb", buffering=0) as file:
-                while file.readinto(block):
-                    pass
-
-    segments = sorted(folder.glob("0-*.rec"))
-    started = time.monotonic()
-    with ThreadPoolExecutor(TASKS) as pool:
-        list(pool.map(copy, [segments[task::TASKS] for task in range(TASKS)]))
-    return time.monotonic() - started
-
-
 def engine_rows(spark: SparkSession, folder: Path, *, payload: int, rows: int) -> Iterator[Row]:
     """All columns into noop, and the sum of one, on two cores."""
 
@@ -119,7 +103,9 @@ def engine_rows(spark: SparkSession, folder: Path, *, payload: int, rows: int) -
         )
         return ceilings[-1]
 
-    behind_copy = Limit(of=lambda: rows / (rows / ceilings[-1] + copied(folder)), scale=1.0, share=COPIED_SHARE)
+    behind_copy = Limit(
+        of=lambda: rows / (rows / ceilings[-1] + copied_s(folder, TASKS)), scale=1.0, share=COPIED_SHARE
+    )
     for name, how, peer_name, peer, target, limit in (
         ("noop", into_noop, "engine=python", lambda: of("python", into_noop), NOOP_TARGET, None),
         ("noop_ceiling", into_noop, "prebuilt vectors in the JVM", prebuilt, CEILING_TARGET, behind_copy),

@@ -70,8 +70,8 @@ class Row:
 class Limit:
     """What the machine can do at best: `of` measures it anew for each pair.
 
-    Our figure times `scale`, which counts what the limit counts, meets the row's target from `share` of the limit on; None: the
-    limit is shown only.
+    Our figure times `scale`, which counts what the limit counts, meets the row's target from `share` of the limit on; where
+    less is better, where the limit is at least that share of it. None: the limit is shown only.
     """
 
     of: Callable[[], float]
@@ -156,6 +156,7 @@ def measure(
     if limit and not failure:
         best = statistics.median(limits)
         share = statistics.median(our_figures) * limit.scale / best
+        share = share if higher_is_better else 1 / share
         shown["limit"] = {"figure": float(f"{best:.4g}"), "share": round(share, 3), "enough": limit.share}
     middle = 0.0 if failure else statistics.median(ratios)
     quartiles = [0.0] * 3 if failure else statistics.quantiles(ratios, n=4)
