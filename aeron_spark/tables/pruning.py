@@ -114,15 +114,17 @@ class Pruner:
 
         The filter's value at all borders takes no longer than to judge three parts.
         """
-        cuts = {0, cells}
-        if known.at:
-            columns = {one.name: known.at.get(one.name) or pa.nulls(cells, one.type) for one in self._schema}
-            values = values_of(pa.table(columns), self._expression)
-            kinds = values.fill_null(False).to_numpy() + 2 * values.is_null().to_numpy()  # noqa: FBT003
-            changes = np.flatnonzero(np.diff(kinds)).tolist()
-            if len(changes) <= MAX_CHANGES:
-                cuts |= {cut for cell in changes for cut in range(cell - 1, cell + 3) if 0 < cut < cells}
-        return list(itertools.pairwise(sorted(cuts)))
+        if not known.at:
+            return [(0, cells)]
+        unknown = {one.name: pa.nulls(cells, one.type) for one in self._schema}
+        try:
+            values = values_of(pa.table({**unknown, **known.at}), self._expression)
+        except pa.ArrowException:
+            return [(0, cells)]  # no message may have what a border has: the filter of the messages says what is wrong
+        kinds = values.fill_null(False).to_numpy() + 2 * values.is_null().to_numpy()  # noqa: FBT003
+        changes = np.flatnonzero(np.diff(kinds)).tolist()
+        near = {cut for cell in changes for cut in range(cell - 1, cell + 3) if 0 < cut < cells}
+        return list(itertools.pairwise(sorted({0, cells, *(near if len(changes) <= MAX_CHANGES else ())})))
 
     def _selected(self, parts: Sequence[tuple[int, int]], known: Known) -> list[Span]:
         """Those parts between borders, given as their numbers, that can hold rows."""

@@ -152,10 +152,10 @@ def test_borders_that_tell_nothing_right_cost_no_row(rng: random.Random) -> None
     def facts(borders: Sequence[int]) -> Known:
         known = times[np.asarray(borders) // GRAIN_BYTES]
         wrong = pa.array([rng.choice([None, rng.randrange(cells * 4)]) for _ in borders[1:]], pa.int64())
-        right = pa.array(known[:-1])
+        late, right = (pa.array(known[:-1] - by) for by in (rng.randrange(cells), 0))
         return Known(
             lambda first, last: (time >= int(known[first])) & (time <= int(known[last])),
-            {"time": rng.choice([wrong, right])},
+            {"time": rng.choice([wrong, late, right])},
         )
 
     for _ in range(100):
@@ -164,6 +164,15 @@ def test_borders_that_tell_nothing_right_cost_no_row(rng: random.Random) -> None
         spans = Pruner((time >= low) & (time < high), schema, is_never_null=True).spans(0, cells * GRAIN_BYTES, facts)
         possible = np.flatnonzero((times[1:] >= low) & (times[:-1] < high)) * GRAIN_BYTES
         assert [at for span in spans for at in range(span.start, span.end, GRAIN_BYTES)] == possible.tolist()
+
+
+def test_a_filter_is_not_asked_about_positions_of_no_message(market: Market, monkeypatch: pytest.MonkeyPatch) -> None:
+    border = 100_016
+    monkeypatch.setattr(pruning, "GRAIN_BYTES", border)
+    positions = of(market, market.recording).to_table(columns=["position"])["position"].to_pylist()
+    near = pc.divide(pc.scalar(1000), pc.field("position") - border) > 0
+    assert border not in positions
+    assert of(market, market.recording, filter=near).count_rows() == sum(0 < one - border <= 1000 for one in positions)
 
 
 def test_few_parts_are_judged_where_borders_tell_where_to_look(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,7 +41,7 @@ as_result asi_catalog_scan_start_untrusted(asi_catalog_scan *scan, const uint8_t
     const int32_t alignment = asi_get_i32(bytes + CATALOG_RECORD_ALIGNMENT);
     const int64_t next_recording_id = asi_get_i64(bytes + CATALOG_NEXT_RECORDING_ID);
     if (ASI_CATALOG_HEADER_LENGTH != header_length || !asi_is_power_of_two(alignment) || alignment < 32 || alignment > MAX_ALIGNMENT ||
-        next_recording_id < 0)
+        next_recording_id < 0 || INT64_MAX == next_recording_id)
     {
         return asi_fail(AS_E_DATA, 0,
             "%s is no catalog or its header is damaged: length=%d alignment=%d nextRecordingId=%" PRId64,
@@ -193,6 +193,12 @@ as_result asi_catalog_scan_next_untrusted(asi_catalog_scan *scan, asi_catalog_re
         return asi_fail(AS_E_DATA, 0, "%s is damaged: recording %" PRId64 " at offset %" PRId64 " comes after recording %" PRId64
             ", ids must increase; restore it from a copy", scan->path, parsed.recording_id, scan->offset, scan->last_recording_id);
     }
+    if (INT64_MAX == parsed.recording_id) /* no next one would follow */
+    {
+        return asi_fail(AS_E_DATA, 0, "%s is damaged: the record at offset %" PRId64 " (after recording %" PRId64 ") has the id %"
+            PRId64 ", which no archive gives; restore it from a copy", scan->path, scan->offset, scan->last_recording_id,
+            parsed.recording_id);
+    }
     const as_result checked = check_padding(scan, &parsed);
     if (AS_OK != checked)
     {
@@ -276,8 +282,12 @@ static bool have_records_ended(records_walk *walk, const uint8_t *bytes, int64_t
  * ended long ago. */
 static bool is_enough(records_walk *walk, const uint8_t *bytes, int64_t length)
 {
-    return have_records_ended(walk, bytes, length) && (walk->last_id + 1 >= asi_get_i64(bytes + CATALOG_NEXT_RECORDING_ID) ||
-        length - walk->offset > READ_CHUNK);
+    if (!have_records_ended(walk, bytes, length))
+    {
+        return false;
+    }
+    const int64_t next_id = asi_get_i64(bytes + CATALOG_NEXT_RECORDING_ID);
+    return next_id <= 0 || walk->last_id >= next_id - 1 || length - walk->offset > READ_CHUNK;
 }
 
 as_result asi_catalog_fail_open(const char *archive_dir, const char *path, int error)

@@ -312,6 +312,36 @@ static void catalogs_that_promise_much(void)
     free(good);
 }
 
+/* What is one above the highest id has no number. */
+static void ids_without_a_next_one(void)
+{
+    char path[AS_PATH_MAX];
+    const char *scratch = scratch_folder();
+    golden_folder(scratch, "archive", path);
+    int64_t length;
+    uint8_t *bytes = file_load(path, ASI_CATALOG_FILE, &length);
+    asi_catalog_scan scan;
+    asi_catalog_record record;
+    as_folder *folder = NULL;
+    int64_t last = 0;
+    CHECK_I64(asi_catalog_scan_start_untrusted(&scan, bytes, length, "golden"), AS_OK);
+    while (AS_OK == asi_catalog_scan_next_untrusted(&scan, &record))
+    {
+        last = record.offset;
+    }
+    for (int32_t state = ASI_RECORDING_INVALID; state <= ASI_RECORDING_DELETED; state++)
+    {
+        asi_put_i32(bytes + last + RECORD_STATE, state);
+        asi_put_i64(bytes + last + RECORD_RECORDING_ID, INT64_MAX);
+        CHECK_I64(open_folder_with(path, bytes, length, &folder), AS_E_DATA);
+        CHECK(NULL != strstr(as_error_text(), "has the id 9223372036854775807, which no archive gives"));
+    }
+    asi_put_i64(bytes + CATALOG_NEXT_RECORDING_ID, INT64_MAX);
+    CHECK_I64(open_folder_with(path, bytes, length, &folder), AS_E_DATA);
+    CHECK(NULL != strstr(as_error_text(), "nextRecordingId=9223372036854775807"));
+    free(bytes);
+}
+
 static int64_t catalog_bytes_read(const char *path)
 {
     char name[2 * AS_PATH_MAX];
@@ -360,6 +390,7 @@ static void records_far_behind(void)
 int main(void)
 {
     RUN(headers_that_hide_records);
+    RUN(ids_without_a_next_one);
     RUN(records_far_behind);
     RUN(catalogs_that_promise_much);
     RUN(repaired_catalogs);
