@@ -46,7 +46,7 @@ static void processes_get_different_ports(void)
         read_all(results[0], ports, sizeof(ports));
         for (int k = 0; k < PORTS; k++)
         {
-            CHECK(ports[k] >= PORTS_LOWEST && ports[k] < 32768);
+            CHECK(ports[k] >= PORTS_LOWEST && ports[k] < 32768 && (ports[k] < PORTS_NAMED || ports[k] >= PORTS_NAMED_END));
             CHECK(!given[ports[k]]);
             given[ports[k]] = true;
         }
