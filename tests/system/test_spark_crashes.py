@@ -49,6 +49,7 @@ def application(what: str, directory: Path) -> dict[str, object]:
     return result
 
 
+@pytest.mark.more
 def test_reading_is_complete_and_exact_when_workers_are_killed(aeron_dir: Path, tmp_path: Path) -> None:
     archive_dir, count = tmp_path / "archive", 60_000
     settings = {"aeron.archive.segment.file.length": "16m", "aeron.ipc.term.buffer.length": "16m"}
@@ -67,6 +68,7 @@ def test_reading_is_complete_and_exact_when_workers_are_killed(aeron_dir: Path, 
     }
 
 
+@pytest.mark.more
 def test_writing_is_at_least_once_when_workers_are_killed(aeron_dir: Path, tmp_path: Path) -> None:
     archive_dir = tmp_path / "archive"
     with recorded.archive(aeron_dir, archive_dir, {key: str(value) for key, value in SETTINGS.items()}) as archive:
