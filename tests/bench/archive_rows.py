@@ -3,7 +3,7 @@
 The load is the same program for both, `bench_archive` over our client, so that only archive and driver differ; so is the client
 that merges, as a merge of the stock client would tell of a JVM's client. Recordings lie where the tests' directories do, in
 memory: what is compared is the archives and not a disk. The machine's own limit, two threads with a log buffer and files
-between them (`archive_limit.c`), is measured beside each pair. As much as is measured is recorded before: by then the stock
+between them (`log_limit.c`), is measured beside each pair. As much as is measured is recorded before: by then the stock
 side's code is compiled, and the pages of the log buffers are there, whose clearing takes as long as recording them.
 """
 
@@ -193,7 +193,7 @@ def replay_mb(side: Side, streams: int) -> float:
 def machine_limit(mode: str, streams: int) -> Figures:
     """What two threads reach that only move the bytes."""
     with dirs.fresh("limit") as folder:
-        command = [native.bench_program("archive_limit"), mode, folder, str(2 * RECORD_BYTES), str(streams)]
+        command = [native.bench_program("log_limit"), mode, folder, str(2 * RECORD_BYTES), str(streams)]
         return cast("Figures", json.loads(subprocess.run(command, check=True, capture_output=True).stdout))
 
 

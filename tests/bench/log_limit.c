@@ -1,8 +1,10 @@
-/* What an archive can reach on this machine: two threads and a log buffer of three terms, between which bytes go that nobody frames,
- * checks or counts. The archive's bench rows are held against it. Prints one JSON line.
+/* What streams and an archive can reach on this machine: two threads and a log buffer of three terms, between which bytes go that
+ * nobody frames, checks or counts. The bench's rows are held against it. Prints one JSON line.
  *
- *   archive_limit record FOLDER BYTES [STREAMS 1]  one thread copies blocks into the log, another writes them to segment files
- *   archive_limit replay FOLDER BYTES [STREAMS 1]  one thread reads such files into the log, another a word of each message there
+ *   log_limit record FOLDER BYTES [STREAMS 1]  one thread copies blocks into the log, another writes them to segment files
+ *   log_limit replay FOLDER BYTES [STREAMS 1]  one thread reads such files into the log, another a word of each message there
+ *   log_limit stream LENGTH BYTES              one thread copies messages of a length into the log, another takes them: a word of
+ *                                              each where it fits into a frame, else all of it, as it is put together
  *
  * A block goes up to the end of a term, the largest block of the archive, and what the other thread has left free. */
 #define _GNU_SOURCE
@@ -19,13 +21,14 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TERM ((int64_t)16 << 20)
-#define LOG (3 * TERM)
-#define WINDOW (TERM / 2) /* as far as a publisher may be ahead of a subscriber */
+#define ARCHIVE_TERM ((int64_t)16 << 20)
+#define STREAM_TERM ((int64_t)64 << 20)
+#define FRAME 1408        /* the longest of a stream over shared memory, by default */
+#define HEADER 32
 #define SEGMENT ((int64_t)128 << 20)
 #define LARGEST ((int64_t)1 << 20)
 #define BLOCK ((int64_t)128 << 10)
-#define MESSAGE 1088
+#define MESSAGE 1056 /* of the archive's rows, in its frame */
 #define STREAMS_MAX 64
 
 typedef struct stream
@@ -40,7 +43,10 @@ typedef struct stream
 static stream streams[STREAMS_MAX];
 static int64_t stream_count = 1;
 static int64_t bytes_each;
-static uint8_t block[BLOCK];
+static uint8_t block[LARGEST];
+static uint8_t taken[LARGEST];
+static int64_t message = MESSAGE;
+static int64_t term = ARCHIVE_TERM;
 static const char *folder;
 
 static double seconds(clockid_t clock)
@@ -77,7 +83,7 @@ static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 /* What a side does with a block. */
 typedef void (*move_block)(stream *at, int64_t position, int64_t length);
 
-static void copy_in(stream *at, int64_t position, int64_t length) { memcpy(at->log + position % LOG, block, (size_t)length); }
+static void copy_in(stream *at, int64_t position, int64_t length) { memcpy(at->log + position % (3 * term), block, (size_t)length); }
 
 static void write_out(stream *at, int64_t position, int64_t length)
 {
@@ -85,7 +91,7 @@ static void write_out(stream *at, int64_t position, int64_t length)
     {
         open_segment(at, position);
     }
-    need(pwrite(at->fd, at->log + position % LOG, (size_t)length, position % SEGMENT) - length, "pwrite");
+    need(pwrite(at->fd, at->log + position % (3 * term), (size_t)length, position % SEGMENT) - length, "pwrite");
 }
 
 static void read_in(stream *at, int64_t position, int64_t length)
@@ -94,16 +100,18 @@ static void read_in(stream *at, int64_t position, int64_t length)
     {
         open_segment(at, position);
     }
-    need(pread(at->fd, at->log + position % LOG, (size_t)length, position % SEGMENT) - length, "pread");
+    need(pread(at->fd, at->log + position % (3 * term), (size_t)length, position % SEGMENT) - length, "pread");
 }
 
 static void look(stream *at, int64_t position, int64_t length)
 {
-    for (int64_t i = 0; i < length; i += MESSAGE)
+    for (int64_t i = 0; i < length; i += message)
     {
-        at->fails |= 0 == *(volatile const uint8_t *)(at->log + (position + i) % LOG);
+        at->fails |= 0 == *(volatile const uint8_t *)(at->log + (position + i) % (3 * term));
     }
 }
+
+static void copy_out(stream *at, int64_t position, int64_t length) { memcpy(taken, at->log + position % (3 * term), (size_t)length); }
 
 typedef struct side
 {
@@ -115,9 +123,10 @@ static int64_t step(stream *at, const side *by, bool publishes)
 {
     _Atomic int64_t *own = publishes ? &at->published : &at->consumed;
     const int64_t position = atomic_load_explicit(own, memory_order_relaxed);
-    const int64_t limit = publishes ? least(bytes_each, atomic_load_explicit(&at->consumed, memory_order_acquire) + WINDOW) :
+    /* A publisher may be half a term ahead of a subscriber. */
+    const int64_t limit = publishes ? least(bytes_each, atomic_load_explicit(&at->consumed, memory_order_acquire) + term / 2) :
         atomic_load_explicit(&at->published, memory_order_acquire);
-    const int64_t length = least(least(limit - position, TERM - position % TERM), by->largest);
+    const int64_t length = least(least(limit - position, term - position % term), by->largest);
     if (length > 0)
     {
         by->move(at, position, length);
@@ -170,45 +179,67 @@ static void make_segments(void)
     }
 }
 
+static int usage(void)
+{
+    fprintf(stderr, "log_limit record|replay FOLDER BYTES [STREAMS, at most %d], or log_limit stream LENGTH BYTES\n", STREAMS_MAX);
+    return 1;
+}
+
 int main(int count, char **arguments)
 {
-    const bool is_replay = count > 1 && 0 == strcmp(arguments[1], "replay");
-    stream_count = count > 4 ? atoll(arguments[4]) : 1;
-    bytes_each = count > 3 && stream_count > 0 ? atoll(arguments[3]) / stream_count / LARGEST * LARGEST : 0;
-    if (count < 4 || stream_count > STREAMS_MAX || bytes_each <= 0)
+    if (count < 4)
     {
-        fprintf(stderr, "archive_limit record|replay FOLDER BYTES [STREAMS, at most %d]\n", STREAMS_MAX);
-        return 1;
+        return usage();
+    }
+    const bool is_replay = 0 == strcmp(arguments[1], "replay");
+    const bool is_stream = 0 == strcmp(arguments[1], "stream");
+    side copies = { copy_in, BLOCK };
+    side takes = { write_out, LARGEST };
+    if (is_replay)
+    {
+        copies.move = read_in;
+        copies.largest = LARGEST;
+        takes.move = look;
+    }
+    if (is_stream)
+    {
+        term = STREAM_TERM;
+        message = (atoll(arguments[2]) + HEADER + 31) / 32 * 32;
+        copies.largest = message;
+        takes.move = message > FRAME ? copy_out : look;
     }
     folder = arguments[2];
+    stream_count = count > 4 ? atoll(arguments[4]) : 1;
+    bytes_each = stream_count > 0 ? atoll(arguments[3]) / stream_count / LARGEST * LARGEST : 0;
+    if (stream_count > STREAMS_MAX || bytes_each <= 0 || message < 1 || copies.largest > LARGEST)
+    {
+        return usage();
+    }
     for (int64_t i = 0; i < stream_count; i++)
     {
-        streams[i].log = aligned_alloc(4096, LOG);
+        streams[i].log = aligned_alloc(4096, (size_t)(3 * term));
         if (NULL == streams[i].log)
         {
             perror("log");
             return 1;
         }
-        memset(streams[i].log, 1, LOG); /* its pages are there before the clock runs */
+        memset(streams[i].log, 1, (size_t)(3 * term)); /* its pages are there before the clock runs */
     }
-    static const side COPIES = { copy_in, BLOCK };
-    static const side WRITES = { write_out, LARGEST };
-    static const side READS = { read_in, LARGEST };
-    static const side LOOKS = { look, LARGEST };
     if (is_replay)
     {
         make_segments();
     }
-    other_thread beside = { .by = is_replay ? &LOOKS : &COPIES, .publishes = !is_replay };
+    other_thread beside = { .by = is_replay ? &takes : &copies, .publishes = !is_replay };
     pthread_t other;
     const double begin = seconds(CLOCK_MONOTONIC);
     const double begin_core = seconds(CLOCK_THREAD_CPUTIME_ID);
     need(-pthread_create(&other, NULL, run_other, &beside), "pthread_create");
-    run(is_replay ? &READS : &WRITES, is_replay);
+    run(is_replay ? &copies : &takes, is_replay);
     const double core = seconds(CLOCK_THREAD_CPUTIME_ID) - begin_core;
     pthread_join(other, NULL);
     const double bytes = (double)(bytes_each * stream_count);
-    printf("{\"bytes_per_second\": %.1f, \"core_seconds_per_gb\": %.4f}\n", bytes / (seconds(CLOCK_MONOTONIC) - begin),
-        core / (bytes / 1e9));
+    const double took = seconds(CLOCK_MONOTONIC) - begin;
+    printf("{\"bytes_per_second\": %.1f, \"core_seconds_per_gb\": %.4f, \"messages_per_second\": %.1f}\n", bytes / took,
+        core / (bytes / 1e9), bytes / (double)message / took);
     return 0;
 }

@@ -9,6 +9,7 @@ works beside them, and for the cost per GB a driver must be able to sleep: there
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import shutil
 import subprocess
@@ -224,6 +225,12 @@ def round_trips() -> Iterator[Row]:
         print_histograms(f"{medium} round trips", ours, peer, PEER_NAME)
 
 
+def copied(length: int, messages: int) -> float:
+    """Messages a second that two threads pass through a log buffer, which do nothing but copy."""
+    command = [native.bench_program("log_limit"), "stream", str(length), str(length * messages)]
+    return float(json.loads(subprocess.run(command, check=True, capture_output=True).stdout)["messages_per_second"])
+
+
 def ipc_streams() -> Iterator[Row]:
     """Throughput over IPC: equal programs over our client and over the stock C client, each on its own driver."""
     for length, messages in IPC_MESSAGES.items():
@@ -244,6 +251,7 @@ def ipc_streams() -> Iterator[Row]:
             ours_config={**config, "driver and client": "ours"},
             peer_config={**config, "driver and client": "stock"},
             pairs=IPC_PAIRS,
+            limit=Limit(of=partial(copied, length, messages), scale=1.0, share=0.8),
         )
 
 
