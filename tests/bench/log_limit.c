@@ -205,13 +205,13 @@ int main(int count, char **arguments)
     {
         term = STREAM_TERM;
         message = (atoll(arguments[2]) + HEADER + 31) / 32 * 32;
-        copies.largest = message;
+        copies.largest = least(message, LARGEST);
         takes.move = message > FRAME ? copy_out : look;
     }
     folder = arguments[2];
     stream_count = count > 4 ? atoll(arguments[4]) : 1;
     bytes_each = stream_count > 0 ? atoll(arguments[3]) / stream_count / LARGEST * LARGEST : 0;
-    if (stream_count > STREAMS_MAX || bytes_each <= 0 || message < 1 || copies.largest > LARGEST)
+    if (stream_count > STREAMS_MAX || bytes_each <= 0 || message < 1)
     {
         return usage();
     }
