@@ -134,14 +134,19 @@ def _one_of(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     return batches[0] if len(batches) == 1 else pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
 
 
-class ValueMemory:
-    """Memory of `value` for batches of which nobody keeps that column: each is right until the next one is made.
+class ColumnMemory:
+    """Memory of columns that nobody keeps: they are right until the next batch is made.
 
     It serves many readers, one after the other, so that pages are touched only once. One thread at a time.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = frozenset(names)
         self._buffers: dict[str, pa.Buffer] = {}
+
+    def has(self, name: str) -> bool:
+        """It is for this column."""
+        return name in self._names
 
     def take(self, member: str, size: int) -> pa.Buffer:
         """At least so many bytes."""
@@ -154,7 +159,7 @@ class ValueMemory:
 class ColumnBuffers:
     """Makes record batches of the chosen columns, in their order.
 
-    With `recording_id`, the column of that name is the constant. With `memory`, `value` is in it. One thread at a time.
+    With `recording_id`, the column of that name is the constant. With `memory`, its columns are in it. One thread at a time.
     """
 
     def __init__(
@@ -164,7 +169,7 @@ class ColumnBuffers:
         row_capacity: int = DEFAULT_ROWS,
         byte_capacity: int = DEFAULT_BYTES,
         recording_id: int | None = None,
-        memory: ValueMemory | None = None,
+        memory: ColumnMemory | None = None,
     ) -> None:
         self.schema = schema_of(columns, is_recorded=recording_id is not None)
         if not 0 < row_capacity < 2**31 or not 0 < byte_capacity < 2**31:
@@ -198,13 +203,13 @@ class ColumnBuffers:
             return
         for field in self.schema:
             if field.name == "value":
-                self._give("value_offset", (self._row_capacity + 1) * 4)
-                self._give("value", self._byte_capacity)
+                self._give(field.name, "value_offset", (self._row_capacity + 1) * 4)
+                self._give(field.name, "value", self._byte_capacity)
             elif field.name != RECORDING_ID.name:
-                self._give(field.name, self._row_capacity * field.type.bit_width // 8)
+                self._give(field.name, field.name, self._row_capacity * field.type.bit_width // 8)
 
-    def _give(self, member: str, size: int) -> None:
-        if self._memory is not None and member in ("value", "value_offset"):
+    def _give(self, column: str, member: str, size: int) -> None:
+        if self._memory is not None and self._memory.has(column):
             buffer = self._memory.take(member, size)
         else:
             buffer = pa.allocate_buffer(size, resizable=True)

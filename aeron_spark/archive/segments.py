@@ -29,7 +29,7 @@ from aeron_spark.batch import (
     RECORDING_ID,
     Batches,
     ColumnBuffers,
-    ValueMemory,
+    ColumnMemory,
 )
 from aeron_spark.errors import DataLossError, DoubtWarning, StorageError, UsageError
 from aeron_spark.types import NULL_VALUE, Position, RecordChecksum
@@ -67,9 +67,9 @@ class Choice(TypedDict, total=False):
 
 
 class FolderChoice(Choice, total=False):
-    """The same of a folder's messages. `memory`: for values that are used only until the next batch is read."""
+    """The same of a folder's messages. `memory`: for columns that are used only until the next batch is read."""
 
-    memory: ValueMemory | None
+    memory: ColumnMemory | None
 
 
 class SegmentFiles(Protocol):
@@ -395,7 +395,7 @@ class SegmentReader(Handle):
         row_capacity: int = DEFAULT_ROWS,
         byte_capacity: int | None = None,
         on_doubt: OnDoubt = warn_of_doubt,
-        memory: ValueMemory | None = None,
+        memory: ColumnMemory | None = None,
     ) -> None:
         if byte_capacity is None:
             # No message of this recording is longer than an eighth of its term.

@@ -46,7 +46,7 @@ class Clock:
         self._is_ascending = is_ascending or source.kind == "index"
 
     def times(self, source: RecordingSource | None, recording: Recording | None, batch: pa.RecordBatch) -> pa.Array:
-        """The times of a batch's messages, null where they are not known."""
+        """The times of a batch's messages, null where they are not known; the array shares no memory with the batch."""
         column = batch.column(self.column)
         if self._field_times is not None or self.kind == "reserved":
             return self._as_column(self._own_times(column))

@@ -21,7 +21,7 @@ from aeron_spark.archive.ranges import Range
 from aeron_spark.archive.recordings import Recording
 from aeron_spark.archive.segments import Choice, Folder
 from aeron_spark.archive.sources import RecordingSource
-from aeron_spark.batch import joined
+from aeron_spark.batch import DEFAULT_ROWS, joined
 from aeron_spark.errors import AeronError, ClosedError, DataLossError
 from aeron_spark.subscription import Image, Subscription
 from aeron_spark.tables.rows import RowMaker
@@ -255,7 +255,10 @@ def _collected(source: Subscription | Image, rows: RowMaker, bounds: Bounds, sto
     while count < bounds.rows and size < bounds.bytes and not stop.is_set and time.monotonic() < deadline:
         wait = min(deadline - time.monotonic(), _IDLE_SECONDS)
         batch = source.poll_batch(
-            max(wait, 0.0), columns=rows.natives, row_capacity=bounds.rows, byte_capacity=MAX_MESSAGE_LENGTH
+            max(wait, 0.0),
+            columns=rows.natives,
+            row_capacity=min(bounds.rows, DEFAULT_ROWS),
+            byte_capacity=MAX_MESSAGE_LENGTH,
         )
         if batch.num_rows:
             if not found:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from aeron_spark.archive.recordings import Recording
 from aeron_spark.archive.segments import READ_COLUMNS
 from aeron_spark.archive.sources import RecordingSource
-from aeron_spark.batch import FIELDS, RECORDING_ID, ValueMemory
+from aeron_spark.batch import FIELDS, RECORDING_ID, ColumnMemory
 from aeron_spark.errors import UsageError
 from aeron_spark.names import check_columns
 from aeron_spark.tables.clock import TIMESTAMP, Clock
@@ -72,7 +72,8 @@ class RowMaker:
         needed += ["value", "position"] if self._decodes else []
         #: Columns of a source's batches; one is needed to count rows by.
         self.natives = list(dict.fromkeys(needed)) or ["position"]
-        self._memories: list[ValueMemory] = []
+        self._passing = [name for name in self.natives if name not in self._kept]
+        self._memories: list[ColumnMemory] = []
         self._templates = None
         if self._decodes and sbe is not None and expression is not None:
             self._templates = sbe.possible_templates(self.pruner.possible)
@@ -83,18 +84,15 @@ class RowMaker:
         return self._clock is not None
 
     @contextmanager
-    def memory(self) -> Iterator[ValueMemory | None]:
-        """Memory for the values of a reader's batches, each of which has gone through `make` before the next is read.
+    def memory(self) -> Iterator[ColumnMemory]:
+        """Memory for the columns of a reader's batches, each of which has gone through `make` before the next is read.
 
-        None where rows keep them. Columns of SBE are copies.
+        Of those that no row keeps: columns of SBE and times are made of them, and are copies.
         """
-        if not self._decodes or "value" in self._kept:
-            yield None
-            return
         try:
             found = self._memories.pop()
         except IndexError:
-            found = ValueMemory()
+            found = ColumnMemory(self._passing)
         try:
             yield found
         finally:

@@ -350,12 +350,14 @@ class Scan(dataset.FileSystemDataset):  # type: ignore[misc]
         **_how: Any,
     ) -> dataset.Scanner:
         """A pass for pyarrow and what reads its datasets; options of how to read files have no effect."""
-        # Without a column, rows are counted by one that costs little.
-        named = None if columns is None or isinstance(columns, Mapping) else list(columns) or self._columns[:1]
-        batches = self.batches(named, filter)
-        # As an iterator: errors of a stream would lose their class.
         made = dict(columns) if isinstance(columns, Mapping) else None
+        batches = self._pass(None if columns is None or made is not None else list(columns), filter)
+        # As an iterator: errors of a stream would lose their class.
         return dataset.Scanner.from_batches(Given(batches, batches.close), schema=batches.schema, columns=made)
+
+    def _pass(self, columns: Sequence[str] | None, expression: pc.Expression | None) -> Batches:
+        """A pass over columns; without one, rows are counted by one that costs little."""
+        return self.batches(None if columns is None else columns or self._columns[:1], expression)
 
     def _alone(self) -> Scan:
         """Without reading ahead."""

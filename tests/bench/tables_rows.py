@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from pyarrow import dataset
 
 from aeron_spark.tables import Scan, scan
-from aeron_spark.tables.duckdb import from_aeron
+from aeron_spark.tables.duckdb import BATCH_ROWS, from_aeron
 from aeron_spark.testing import RecordedFolder, Servers
 from tests.bench.pairs import Row, measure
 from tests.bench.spark_rows import record
@@ -161,8 +161,12 @@ def typed_rows(work: Path) -> list[Row]:
         every = ", ".join(_mean(typed.schema.field(name)) for name in columns)
         rows = f"{QUOTES} messages, {len(columns)} columns"
 
+        quotes = scan(
+            servers.archive_dir, written.recording_id, columns=columns, batch_rows=BATCH_ROWS, **options
+        )  # as from_aeron(folder) makes it
+
         def ours(what: str) -> Callable[[], object]:
-            return lambda: from_aeron(typed).aggregate(what).fetchall()
+            return lambda: from_aeron(quotes).aggregate(what).fetchall()
 
         def peer(what: str) -> Callable[[], object]:
             return lambda: duckdb.read_parquet(str(file)).aggregate(what).fetchall()

@@ -27,7 +27,7 @@ from aeron_spark.tables import duckdb as of_duckdb
 from aeron_spark.tables import pandas as of_pandas
 from aeron_spark.tables import polars as of_polars
 from aeron_spark.testing import RecordedFolder
-from tests.kit.market import COUNT, SCHEMA, Market, of, quote, read_bytes, until_failure
+from tests.kit.market import COUNT, SCHEMA, START_NS, Market, of, quote, read_bytes, until_failure
 from tests.kit.programs import ended_well
 
 # -- rows and columns --------------------------------------------------------------------------------------------------------
@@ -159,24 +159,30 @@ def test_a_message_that_cannot_be_decoded_ends_the_rows_before_it(
 
 @pytest.mark.usefixtures("small_pieces")
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("columns", [["number", "value"], ["number", "symbol"]])
+@pytest.mark.parametrize("columns", [["number", "value"], ["number", "symbol"], ["number", "position"], ["timestamp"]])
 def test_values_stay_as_they_are_while_more_is_read(
     aeron_folder: RecordedFolder, threads: int, columns: list[str]
 ) -> None:
-    """In batches of some rows, of two passes that alternate: values that nobody keeps share memory."""
-    payloads = [quote(number) for number in range(1000)]
-    written = aeron_folder.write(payloads, channel="aeron:ipc?term-length=64k")
+    """In batches of some rows, of two passes that alternate: columns that no row keeps share memory."""
+    payloads, stamps = [quote(number) for number in range(1000)], [START_NS + number for number in range(1000)]
+    written = aeron_folder.write(payloads, channel="aeron:ipc?term-length=64k", reserved_values=stamps)
     found = scan(
-        aeron_folder, written.recording_id, sbe=SCHEMA, message="Quote", columns=columns, batch_rows=64, threads=threads
-    )
+        aeron_folder, written.recording_id, sbe=SCHEMA, message="Quote", columns=columns, timestamp="reserved(ns)",
+        batch_rows=64, threads=threads,
+    )  # fmt: skip
     taken = list(zip(found.batches(), found.batches(), strict=True))
-    expected = [
-        {"number": number, "value": payload, "symbol": payload[-4:].rstrip(b"\0").decode()}
-        for number, payload in enumerate(payloads)
-    ]
+    expected = {
+        "number": list(range(1000)),
+        "value": payloads,
+        "symbol": [payload[-4:].rstrip(b"\0").decode() for payload in payloads],
+        "position": list(written.positions),
+        "timestamp": stamps,
+    }
     for one in (0, 1):
-        rows = pa.Table.from_batches([pair[one] for pair in taken]).to_pylist()
-        assert rows == [{name: row[name] for name in columns} for row in expected]
+        rows = pa.Table.from_batches([pair[one] for pair in taken])
+        for name in columns:
+            column = rows[name].cast(pa.int64()) if name == "timestamp" else rows[name]
+            assert column.to_pylist() == expected[name]
 
 
 def test_a_schema_that_changes_within_a_recording(aeron_folder: RecordedFolder) -> None:
@@ -246,13 +252,14 @@ def explained(query: str, **tables: Any) -> str:
 
 def test_duckdb_passes_columns_and_filters(market: Market, monkeypatch: pytest.MonkeyPatch) -> None:
     passed: list[tuple[Any, Any]] = []
-    scanner = Scan.scanner
+    batches = Scan.batches
 
-    def spy(self: Scan, columns: Any = None, filter: Any = None, **how: Any) -> Any:  # noqa: A002
-        passed.append((columns, str(filter)))
-        return scanner(self, columns, filter, **how)
+    def spy(self: Scan, columns: Any = None, filter: Any = None) -> Any:  # noqa: A002
+        if columns is not None:
+            passed.append((columns, str(filter)))
+        return batches(self, columns, filter)
 
-    monkeypatch.setattr(Scan, "scanner", spy)
+    monkeypatch.setattr(Scan, "batches", spy)
     table = of_duckdb.from_aeron(market.path, market.recording, sbe=SCHEMA, message="Quote")
     assert table.filter("price = 100 AND position >= 0").aggregate("count(*), max(number)").fetchall() == [
         (COUNT // 50, COUNT - 50)
