@@ -332,7 +332,12 @@ as_result asi_catalog_extend(asi_catalog *catalog, int64_t recording_id, int64_t
     result = AS_OK == result ? put_i64(catalog, entry->offset + RECORD_CORRELATION_ID, correlation_id) : result;
     result = AS_OK == result ? put_i64(catalog, entry->offset + RECORD_STOP_TIMESTAMP, AS_NULL_VALUE) : result;
     result = AS_OK == result ? put_i32(catalog, entry->offset + RECORD_SESSION_ID, session_id) : result;
-    return AS_OK == result ? asi_catalog_set_stop_position(catalog, recording_id, AS_NULL_VALUE) : result;
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    entry->session_id = session_id;
+    return asi_catalog_set_stop_position(catalog, recording_id, AS_NULL_VALUE);
 }
 
 as_result asi_catalog_set_start_position(asi_catalog *catalog, int64_t recording_id, int64_t position)
@@ -411,8 +416,8 @@ int64_t asi_catalog_last_of(const asi_catalog *catalog, int64_t from, int64_t be
 {
     for (int64_t index = below - 1; index >= from; index--)
     {
-        const uint8_t *frame = catalog->bytes + catalog->index.entries[index]->offset;
-        if (asi_get_i32(frame + RECORD_SESSION_ID) == session_id && asi_get_i32(frame + RECORD_STREAM_ID) == stream_id)
+        const asi_catalog_entry *entry = catalog->index.entries[index];
+        if (entry->session_id == session_id && entry->stream_id == stream_id)
         {
             return index;
         }

@@ -25,7 +25,8 @@ as_result asi_catalog_index_append(asi_catalog_index *index, const asi_catalog_r
         return asi_fail(AS_E_INTERNAL, ENOMEM, "out of memory for recording %" PRId64, record->recording_id);
     }
     *entry = (asi_catalog_entry){ .positions = { .start_position = record->start_position, .stop_position = record->stop_position },
-        .recording_id = record->recording_id, .offset = record->offset, .next = index->all };
+        .recording_id = record->recording_id, .offset = record->offset, .session_id = record->session_id,
+        .stream_id = record->stream_id, .next = index->all };
     index->all = entry;
     index->entries[index->count++] = entry;
     return AS_OK;

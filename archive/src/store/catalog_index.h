@@ -11,6 +11,8 @@ typedef struct asi_catalog_entry
     asi_recording_positions positions; /* written by the catalog's owner with release, read by any thread with acquire */
     int64_t recording_id;
     int64_t offset;
+    int32_t session_id;                /* as in the record: a search reads no record that is of another stream */
+    int32_t stream_id;
     struct asi_catalog_entry *next;    /* list of all entries ever made, for close */
 } asi_catalog_entry;
 

@@ -79,6 +79,8 @@ as_result asi_catalog_replace(asi_catalog *catalog, int64_t recording_id, const 
     }
     take_image(catalog, image, end);
     asi_catalog_index_shift(&catalog->index, offset, frame_length - old_length);
+    entry->session_id = params->session_id;
+    entry->stream_id = params->stream_id;
     asi_store_release_i64(&entry->positions.start_position, params->start_position);
     asi_store_release_i64(&entry->positions.stop_position, params->stop_position);
     return catalog->sync_level > 0 ? asi_catalog_sync_directory(catalog) : AS_OK;

@@ -185,7 +185,9 @@ static void replace_grows_and_shrinks(void)
     asi_catalog *catalog = catalog_open(asi_file_ops_posix(), scratch, 1024, 0, AS_CHECKSUM_CRC32);
     CHECK(NULL != catalog);
     const asi_recording_params params = sample_params("aeron:ipc?alias=short");
-    const asi_recording_params longer = sample_params(long_channel);
+    asi_recording_params longer = sample_params(long_channel);
+    longer.session_id = 70;
+    longer.stream_id = 71;
     int64_t id;
     for (int64_t i = 0; i < 3; i++)
     {
@@ -196,6 +198,8 @@ static void replace_grows_and_shrinks(void)
     for (int round = 0; round < 3; round++)
     {
         CHECK_I64(asi_catalog_replace(catalog, 1, 1 == round ? &params : &longer), AS_OK);
+        CHECK_I64(asi_catalog_last_of(catalog, 0, 3, 70, 71), 1 == round ? -1 : 1);
+        CHECK_I64(asi_catalog_last_of(catalog, 0, 2, params.session_id, params.stream_id), 1 == round ? 1 : 0);
         asi_catalog_close(catalog);
         check_checksums(scratch);
         catalog = catalog_open(asi_file_ops_posix(), scratch, 1024, 0, AS_CHECKSUM_CRC32);
