@@ -264,9 +264,9 @@ def test_duckdb_passes_columns_and_filters(market: Market, monkeypatch: pytest.M
     assert table.filter("price = 100 AND position >= 0").aggregate("count(*), max(number)").fetchall() == [
         (COUNT // 50, COUNT - 50)
     ]
-    assert passed[-1] == (["position", "number", "price"], "((price == 100) and (position >= 0))") or passed[-1] == (
-        ["number"], "((price == 100) and (position >= 0))",
-    )  # fmt: skip
+    columns, passed_filter = passed[-1]
+    assert set(columns) in ({"number"}, {"number", "position", "price"})  # with those of the filter, by its version
+    assert passed_filter == "((price == 100) and (position >= 0))"
     quotes = of(market, market.recording, sbe=SCHEMA, message="Quote", time_unit="us")
     plan = explained("SELECT sum(number) FROM q WHERE price = 100 AND timestamp >= '2001-01-01'", q=quotes)
     assert "PYTHON_ARROW_SCAN" in plan
