@@ -1,7 +1,7 @@
 """Recordings as a relation of DuckDB.
 
 DuckDB reads a scan itself: it passes the columns and those filters that Arrow compares as it does. Its EXPLAIN shows both at
-PYTHON_ARROW_SCAN. What it does not pass, it applies itself.
+ARROW_SCAN. What it does not pass, it applies itself.
 """
 
 from __future__ import annotations

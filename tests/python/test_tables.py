@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import datetime as dt
+import re
 import struct
 from pathlib import Path
 from typing import Any
@@ -269,9 +270,9 @@ def test_duckdb_passes_columns_and_filters(market: Market, monkeypatch: pytest.M
     assert passed_filter == "((price == 100) and (position >= 0))"
     quotes = of(market, market.recording, sbe=SCHEMA, message="Quote", time_unit="us")
     plan = explained("SELECT sum(number) FROM q WHERE price = 100 AND timestamp >= '2001-01-01'", q=quotes)
-    assert "PYTHON_ARROW_SCAN" in plan
-    assert '"price" = 100' in plan
-    assert "Projections: number" in plan
+    assert "ARROW_SCAN" in plan
+    assert "price=100" in re.sub('[" ]', "", plan)
+    assert re.search(r"Projections:\W+number\W", plan)
 
 
 def test_duckdb_gives_the_same_rows_for_every_column(market: Market) -> None:
