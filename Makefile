@@ -59,8 +59,15 @@ test-lowest-pyspark:
 	$(call COMPAT,$(LOWEST_PYSPARK)) -k "not carried"
 	$(BIN)/python -m tests.kit.compatibility --check
 
-test-more: build java native-tests build/.spark-classes ## what `make test` shows of Spark, with the other engine and the newest pyspark, in the documentation's programs, and with kills at each step
+test-more: build java native-tests build/.spark-classes build/lowest/.installed ## what `make test` shows of Spark, with the other engine and the newest pyspark, in the documentation's programs, and with kills at each step; the lowest versions of other libraries
 	$(PYTEST_FILES) tests -m "more and not interop"
+	@$(MAKE) --no-print-directory test-lowest
+
+# With the lowest versions of what pyproject.toml names for users. They have packages for Python 3.11 and 3.12.
+LOWEST_TESTS := $(addsuffix .py,$(addprefix tests/python/test_,archive archive_export captures cat objects pubsub tables tables_filters tables_live timed_replay ui))
+.PHONY: test-lowest
+test-lowest: build/lowest/.installed
+	PYTHONPATH=$(CURDIR)/build/lowest $(PYTEST_FILES) tests/sbe $(LOWEST_TESTS) -m "not interop and not more"
 
 compat: build java $(PYSPARKS:%=build/pyspark-%/.installed) ## the tests of docs/compatibility.md with every pyspark that must work; writes the page
 	rm -rf build/compat
@@ -304,6 +311,11 @@ native-tests: build
 build/pyspark-%/.installed: build/.environment
 	@$(STEP) "installing pyspark $*, one that must work, into $(@D)" \
 	  $(PIP_INSTALL) --no-deps --upgrade --target $(@D) pyspark==$*
+	@touch $@
+
+build/lowest/.installed: build/.environment
+	@$(STEP) "installing the lowest versions that must work into $(@D)" \
+	  $(PIP_INSTALL) -q --upgrade --only-binary :all: --target $(@D) $$($(BIN)/python -m tests.kit.lowest)
 	@touch $@
 
 # Once for a pyspark: Spark's JVMs then start in a quarter of the time (tests/kit/spark_jvm.py).

@@ -112,6 +112,11 @@ class Batches(Iterator[pa.RecordBatch], Closing):
         self.close()
 
 
+def with_column(batch: pa.RecordBatch, field: pa.Field, values: pa.Array) -> pa.RecordBatch:
+    """A batch with one column more. `RecordBatch.append_column` came with pyarrow 16."""
+    return pa.RecordBatch.from_arrays([*batch.columns, values], schema=batch.schema.append(field))
+
+
 def joined(batches: Iterable[pa.RecordBatch], *, max_rows: int, max_bytes: int) -> Iterator[pa.RecordBatch]:
     """The same rows, with small neighbouring batches joined: each batch has a fixed cost for whoever takes it."""
     small: list[pa.RecordBatch] = []

@@ -19,6 +19,8 @@ from aeron_spark.types import Action, CounterId, Header, ImageInfo, Position, Se
 # Gets each whole message and its header; may return an Action.
 MessageHandler = Callable[[bytes, Header], Action | None]
 
+# A C function as an argument: older cffi take no other form.
+_ON_FRAGMENT = ffi.addressof(lib, "as_controlled_assembler_on_fragment")
 # What as_image_end_of_stream_position gives while the end is unknown.
 _UNKNOWN_END = 2**63 - 1
 # An IPv6 address with brackets, scope and port, and its terminator.
@@ -53,7 +55,7 @@ class Source(Handle):
                 self._assembler = ffi.gc(out[0], lib.as_controlled_assembler_close)
             self._handler = handler
             try:
-                count = self._poll(source, lib.as_controlled_assembler_on_fragment, self._assembler, limit)
+                count = self._poll(source, _ON_FRAGMENT, self._assembler, limit)
             finally:
                 self._handler = None
             self._callbacks.reraise()

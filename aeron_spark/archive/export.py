@@ -30,7 +30,7 @@ from aeron_spark.archive.ranges import Range
 from aeron_spark.archive.segments import READ_COLUMNS, OnDoubt
 from aeron_spark.archive.sources import RecordingSource
 from aeron_spark.archive.text_values import ENCODERS, json_lines
-from aeron_spark.batch import FIELDS, RECORDING_ID
+from aeron_spark.batch import FIELDS, RECORDING_ID, with_column
 from aeron_spark.errors import DataLossError, StorageError, UsageError
 from aeron_spark.names import check_columns
 from aeron_spark.small_files import FILE_MODE
@@ -196,7 +196,7 @@ def _batches(
     ):
         if TIME.name in columns:
             last_bytes = pc.subtract(batch.column("next_position"), 1)
-            yield batch.append_column(TIME, source.times_at(part.recording_id, last_bytes))
+            yield with_column(batch, TIME, source.times_at(part.recording_id, last_bytes))
         else:
             yield batch
 

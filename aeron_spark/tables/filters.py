@@ -223,7 +223,8 @@ def checked(given: Any, schema: pa.Schema) -> pc.Expression | None:
 
 def rows_of(batch: pa.RecordBatch, expression: pc.Expression) -> pa.Array:
     """Numbers of the rows that an expression selects, from 0, in order."""
-    return pc.indices_nonzero(values_of(pa.Table.from_batches([batch]), expression))
+    # Of one array: up to pyarrow 18 a chunked one without chunks, as of a batch without rows, ends the process.
+    return pc.indices_nonzero(values_of(pa.Table.from_batches([batch]), expression).combine_chunks())
 
 
 def values_of(table: pa.Table, expression: pc.Expression) -> pa.ChunkedArray:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from aeron_spark.archive.recordings import Recording
 from aeron_spark.archive.segments import READ_COLUMNS
 from aeron_spark.archive.sources import RecordingSource
-from aeron_spark.batch import FIELDS, RECORDING_ID, ColumnMemory
+from aeron_spark.batch import FIELDS, RECORDING_ID, ColumnMemory, with_column
 from aeron_spark.errors import UsageError
 from aeron_spark.names import check_columns
 from aeron_spark.tables.clock import TIMESTAMP, Clock
@@ -104,7 +104,7 @@ class RowMaker:
         """The rows of a source's batch: one batch, or none. DataLossError follows it where a message cannot be decoded."""
         expression = self._expression if is_filtered else None
         if self._clock is not None:
-            batch = batch.append_column(self._clock.field, self._clock.times(source, recording, batch))
+            batch = with_column(batch, self._clock.field, self._clock.times(source, recording, batch))
         if expression is not None and self._filters_first:
             batch = self._selected(batch, expression)
         failure = None

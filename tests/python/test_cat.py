@@ -181,7 +181,7 @@ def of_terminal(*, color: str = "auto", is_terminal: bool = True, **more: Any) -
     """What a printer writes of a message that holds an escape sequence."""
     out: Any = type("Terminal", (io.BytesIO,), {"isatty": lambda _self: is_terminal})()
     options = argparse.Namespace(format="text", color=color, position=True, message=None, value="hex", **more)
-    batch = pa.record_batch(
+    batch = pa.RecordBatch.from_pydict(
         {"recording_id": [3], "position": [64], "value": pa.array([b"a\x1b[2Jb\n\xc2\x9b"], pa.binary())}
     )
     Printer(options, batch.schema, out, re.compile(b"b")).write(batch)

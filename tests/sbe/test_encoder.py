@@ -14,6 +14,7 @@ import pytest
 
 from aeron_spark.errors import UsageError
 from aeron_spark.sbe import Decoder, Encoder, load, parse
+from tests.kit.columns import changed
 from tests.sbe import generated
 from tests.sbe.test_columns import assert_same, by_message
 from tests.sbe.test_options import BODY, SCHEMA, TYPES
@@ -154,22 +155,15 @@ def test_times_decimals_and_nulls() -> None:
     assert found.column("at").cast(pa.int64()).to_pylist() == [5000, 6000]
     assert found.column("bits").to_pylist() == [1, 255]
     assert found.column("flag").to_pylist() == ["Yes", "No"]
-    without = Encoder(read, "M").encode(batch.drop_columns(["px"]))
+    without = Encoder(read, "M").encode(changed(batch, px=None))
     assert Decoder(read, "M", on_error="fail").decode(without).column("px").null_count == 2
     for drop, text in (("id", "column id is missing"), ("none", "no extra")):
-        wrong = batch.drop_columns([drop]) if drop != "none" else batch.append_column("extra", pa.array([1, 2]))
+        wrong = changed(batch, **{drop: None}) if drop != "none" else changed(batch, extra=pa.array([1, 2]))
         with pytest.raises(UsageError, match=text):
             Encoder(read, "M").encode(wrong)
-    finer = (
-        batch.set_column(2, "px", pa.array(["1.234", "1"]).cast(pa.decimal128(10, 3)))
-        if batch.schema.names[2] == "px"
-        else batch
-    )
-    exact = finer.set_column(
-        batch.schema.get_field_index("px"), "px", pa.array(["1.234", "1"]).cast(pa.decimal128(10, 3))
-    )
+    finer = changed(batch, px=pa.array(["1.234", "1"]).cast(pa.decimal128(10, 3)))
     with pytest.raises(UsageError, match="column px"):
-        Encoder(read, "M").encode(exact)
+        Encoder(read, "M").encode(finer)
 
 
 @pytest.mark.parametrize("framing", ["none", "sofh", "sofh-le4", "sofh-le6", "ilink3"])
@@ -220,7 +214,7 @@ def test_an_older_version_is_what_its_own_codec_wrote(name: str) -> None:
         encoder = pickle.loads(pickle.dumps(Encoder(read, message, version=version)))  # noqa: S301 - our own bytes
         newer = [one for one in batch.schema.names if one not in encoder.arrow_schema.names]
         assert all(batch.column(one).null_count == len(payloads) for one in newer)
-        written = encoder.encode(batch.drop_columns(newer)).to_pylist()
+        written = encoder.encode(changed(batch, **dict.fromkeys(newer))).to_pylist()
         for made, payload, length in zip(written, payloads, lengths, strict=True):
             own = 4 if name.startswith("features") else 0
             assert made[own:].hex() == payload[own:length].hex(), message
@@ -237,7 +231,7 @@ def test_what_a_version_does_not_have() -> None:
     read = parse(schema("", body, version="2"))
     batch = pa.RecordBatch.from_pydict({"a": pa.array([1])})
     assert Encoder(read, "M", version=1).encode(batch).to_pylist() == [struct.pack("<HHHHIH", 6, 1, 1, 1, 1, 0)]
-    both = batch.append_column("b", pa.array([2], pa.uint8()))
+    both = changed(batch, b=pa.array([2], pa.uint8()))
     assert Encoder(read, "M").encode(both).to_pylist() == [struct.pack("<HHHHIHBB", 8, 1, 1, 2, 1, 0, 2, 0)]
     with pytest.raises(UsageError, match="message M has no b; it has a"):
         Encoder(read, "M", version=1).encode(both)
@@ -295,14 +289,13 @@ def test_decimals_of_a_positive_exponent_and_times_of_a_unit_on_the_wire() -> No
     assert encoder.arrow_schema.field("tw").type == pa.timestamp("ns", "UTC")
     line = next(one for one in messages("features/features_le") if one["message"] == "Composites")
     batch = Decoder(read, "Composites", on_error="fail", constants="drop").decode([bytes.fromhex(line["hex"])])
-    at = batch.schema.get_field_index("p32")
     for value, fits in ((Decimal(1200), True), (Decimal(1250), False), (None, True)):
-        changed = batch.set_column(at, "p32", pa.array([value], pa.decimal128(12, 0)))
+        other = changed(batch, p32=pa.array([value], pa.decimal128(12, 0)))
         if not fits:
             with pytest.raises(UsageError, match="column p32"):
-                encoder.encode(changed)
+                encoder.encode(other)
             continue
-        again = Decoder(read, "Composites", on_error="fail", constants="drop").decode(encoder.encode(changed))
+        again = Decoder(read, "Composites", on_error="fail", constants="drop").decode(encoder.encode(other))
         assert again.column("p32").to_pylist() == [value]
         assert again.column("tw").equals(batch.column("tw"))
 

@@ -15,13 +15,13 @@ _UNSIGNED = {
 _PLAIN = {
     **_UNSIGNED,
     pa.large_string(): pa.string(),
-    pa.string_view(): pa.string(),
     pa.large_binary(): pa.binary(),
-    pa.binary_view(): pa.binary(),
     pa.float16(): pa.float32(),
     pa.date64(): pa.date32(),
     pa.null(): pa.string(),
 }
+if hasattr(pa, "string_view"):  # pyarrow 15 has none
+    _PLAIN |= {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 
 
 def spark_type(kind: pa.DataType) -> pa.DataType:

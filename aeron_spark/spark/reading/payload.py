@@ -189,7 +189,8 @@ class SbePayload:
         ids_of = batch.select([name for name in ("sbe_schema_id", "sbe_template_id") if name in batch.schema.names])
         for row, ids in zip(bad.tolist(), ids_of.take(pa.array(bad)).to_pylist(), strict=True):
             names[row] = known.get((ids.get("sbe_schema_id", self._schemas[0].id), ids["sbe_template_id"]))
-        return batch.set_column(at, "sbe_template", pa.array(names, pa.string()))
+        columns = [*batch.columns[:at], pa.array(names, pa.string()), *batch.columns[at + 1 :]]
+        return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
     def _log_refused(self, values: pa.BinaryArray, rows: np.ndarray, bad: np.ndarray) -> None:
         count, first = int(bad.sum()), int(rows[np.flatnonzero(bad)[0]])

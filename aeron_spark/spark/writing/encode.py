@@ -203,7 +203,7 @@ class Encoder:
         encoder = self._options.sbe
         assert encoder is not None  # noqa: S101 - asked for with an encoder only
         routing = [name for name in ROUTING_COLUMNS if name in batch.schema.names and name not in encoder.message.names]
-        fields = batch.drop_columns(routing)
+        fields = batch.select([name for name in batch.schema.names if name not in routing])
         try:
             values = encoder.encode(fields)
         except UsageError:
