@@ -59,10 +59,10 @@ def page_block(rows: Sequence[Row], measured: str) -> str:
     ]
     for row in rows:
         if row.failure:
-            lines.append(f"| `{row.name}` | | {row.peer_name} | | | failed |")
+            lines.append(f"| `{row.label()}` | | {row.peer_name} | | | failed |")
         else:
             lines.append(
-                f"| `{row.name}` | {_figure(row.ours, row.unit)} | {_figure(row.peer, row.unit)}, {row.peer_name} | "
+                f"| `{row.label()}` | {_figure(row.ours, row.unit)} | {_figure(row.peer, row.unit)}, {row.peer_name} | "
                 f"{row.ratio:.2f} | {row.spread:.0%} | {_remark(row)} |"
             )
     return "\n".join(lines)

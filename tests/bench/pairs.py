@@ -54,6 +54,11 @@ class Row:
     others: float = 0.0  # share of the cores that other programs took meanwhile
     group: str = ""
 
+    def label(self) -> str:
+        """Its name, and what tells it from others of the name."""
+        told = {key: value for key, value in self.details.items() if key in ("partitions", "delay_ms")}
+        return self.name + "".join(f" {key}={value}" for key, value in told.items())
+
     def is_disturbed(self) -> bool:
         """Whether other programs took so much that the figures prove nothing."""
         return self.others > DISTURBED
@@ -203,11 +208,8 @@ def _cells(row: Row) -> tuple[str, ...]:
     verdict = (
         "  failed" if row.failure else "  not judged" if is_unjudged else "  below target" if row.is_below() else ""
     )
-    label = row.name + "".join(
-        f" {key}={value}" for key, value in row.details.items() if key in ("partitions", "delay_ms")
-    )
     return (
-        label,
+        row.label(),
         _figure(row.ours),
         _figure(row.peer),
         row.unit,

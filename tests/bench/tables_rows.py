@@ -44,6 +44,10 @@ def _taken(batches: Scan | dataset.Dataset, columns: list[str] | None = None) ->
     return sum(batch.num_rows for batch in batches.to_batches(columns=columns))
 
 
+#: A run is a fraction of a second, and two threads of one process feel what else the two cores do.
+PAIRS = 15
+
+
 def _row(
     name: str,
     ours: Callable[[], object],
@@ -61,6 +65,7 @@ def _row(
         peer_name=peer_name,
         target=target,
         higher_is_better=False,
+        pairs=PAIRS,
         ours_config={"read": what},
         peer_config={"read": what},
     )

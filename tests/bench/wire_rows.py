@@ -6,6 +6,7 @@ as good interfaces do; without, each datagram goes alone. All share two cores an
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -25,6 +26,8 @@ SLOW_STREAMS, SLOW_SECONDS = 200, 4
 @contextmanager
 def cable(*, has_offloads: bool) -> Iterator[tuple[hosts.Host, hosts.Host]]:
     """Two hosts; without offloads their interfaces neither cut nor join datagrams."""
+    if not has_offloads and shutil.which("ethtool") is None:
+        raise RuntimeError("rows without offloads need ethtool: apt-get install ethtool")
     with hosts.two(mtu=MTU) as both:
         for host in both if not has_offloads else ():
             for name in OFFLOADS:
