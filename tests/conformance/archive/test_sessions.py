@@ -418,12 +418,12 @@ def session_counter(archive: Archive, session: Session) -> str:
 def test_s10_a_client_that_goes_takes_its_session_with_it(archive: Archive, opened: ExitStack) -> None:
     """The session is removed when its request publication is gone, and that is no error."""
     await_no_sessions(archive)
-    errors = len(archive.errors())
     session = opened.enter_context(Session(archive))
     session.publication.close()
     session.await_gone()
     await_no_sessions(archive)
-    assert len(archive.errors()) == errors
+    # Of this session: the log may still get what tests before have caused, as how often an error came again.
+    assert [one for one in archive.errors() if f"controlSessionId={session.session_id} " in one] == []
 
 
 def test_s11_a_client_that_does_not_read_is_given_up(impatient: Archive, opened: ExitStack) -> None:
