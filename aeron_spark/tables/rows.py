@@ -87,7 +87,7 @@ class RowMaker:
     def memory(self) -> Iterator[ColumnMemory]:
         """Memory for the columns of a reader's batches, each of which has gone through `make` before the next is read.
 
-        Of those that no row keeps: columns of SBE and times are made of them, and are copies.
+        It is for the columns that no row keeps. Columns of SBE and times are computed from them, and so are copies.
         """
         try:
             found = self._memories.pop()
