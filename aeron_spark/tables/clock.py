@@ -17,7 +17,7 @@ from aeron_spark.archive.segments import Extent
 from aeron_spark.archive.sources import RecordingSource
 from aeron_spark.archive.time_text import TimeSource
 from aeron_spark.errors import DataLossError, UsageError
-from aeron_spark.tables.pruning import Known
+from aeron_spark.tables.pruning import Borders, Known
 
 __all__ = ["TIMESTAMP", "UNITS", "Clock", "both"]
 
@@ -65,9 +65,7 @@ class Clock:
             numbers = pa.array(whole, pa.int64(), mask=~np.asarray(numbers.is_valid()))
         return numbers.cast(self.field.type)
 
-    def facts(
-        self, source: RecordingSource, recording: Recording, extent: Extent, borders: Sequence[int]
-    ) -> Known | None:
+    def facts(self, source: RecordingSource, recording: Recording, extent: Extent, borders: Borders) -> Known | None:
         """What is known of the times of the messages between borders; None: nothing."""
         if not self._is_ascending:
             return None

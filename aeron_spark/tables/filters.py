@@ -197,7 +197,7 @@ _READ: tuple[tuple[Callable[[pa.DataType], bool], Callable[[str, pa.DataType], p
 def fields_of(expression: pc.Expression, schema: pa.Schema) -> list[str]:
     """Columns that an expression may use: at least those that it does, in the schema's order."""
     text = str(expression)
-    return [name for name in schema.names if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)]
+    return [name for name in schema.names if name in text and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)]
 
 
 def checked(given: Any, schema: pa.Schema) -> pc.Expression | None:

@@ -18,7 +18,7 @@ from pyarrow import dataset, fs
 
 from aeron_spark.tables.filters import values_of
 
-__all__ = ["Facts", "Known", "Pruner", "Span"]
+__all__ = ["Borders", "Facts", "Known", "Pruner", "Span"]
 
 #: Parts into which a span is cut at a time.
 FAN_OUT = 4
@@ -54,8 +54,9 @@ class Known:
     at: Mapping[str, pa.Array]
 
 
+Borders = Sequence[int] | np.ndarray
 #: Looks up what is known between borders in ascending order.
-Facts = Callable[[Sequence[int]], Known]
+Facts = Callable[[Borders], Known]
 
 
 class Pruner:
@@ -100,14 +101,14 @@ class Pruner:
     def _in_grid(self, span: Span, facts: Facts) -> list[Span]:
         """The same of one span, to the cells of a grid over it: what is known of their borders is looked up once."""
         step = max(-(-(span.end - span.start) // GRID_CELLS), GRAIN_BYTES)
-        borders = [*range(span.start, span.end, step), span.end]
+        borders = np.append(np.arange(span.start, span.end, step), span.end)
         known = facts(borders)
 
         def cut(wide: Sequence[Span]) -> list[Span]:
             return self._selected([cells for one in wide for cells in _cuts(one)], known)
 
         cells = _refined(self._selected(self._guessed(known, len(borders) - 1), known), 1, cut)
-        return [Span(borders[one.start], borders[one.end], one.is_whole) for one in cells]
+        return [Span(int(borders[one.start]), int(borders[one.end]), one.is_whole) for one in cells]
 
     def _guessed(self, known: Known, cells: int) -> list[tuple[int, int]]:
         """Parts of a grid. A cell over which the filter's value seems to change is a part of its own, as are its neighbours.
@@ -121,8 +122,8 @@ class Pruner:
             values = values_of(pa.table({**unknown, **known.at}), self._expression)
         except pa.ArrowException:
             return [(0, cells)]  # no message may have what a border has: the filter of the messages says what is wrong
-        kinds = values.fill_null(False).to_numpy() + 2 * values.is_null().to_numpy()  # noqa: FBT003
-        changes = np.flatnonzero(np.diff(kinds)).tolist()
+        ends = pc.run_end_encode(values.combine_chunks()).run_ends.to_numpy()
+        changes = (ends[:-1] - 1).tolist()
         near = {cut for cell in changes for cut in range(cell - 1, cell + 3) if 0 < cut < cells}
         return list(itertools.pairwise(sorted({0, cells, *(near if len(changes) <= MAX_CHANGES else ())})))
 
