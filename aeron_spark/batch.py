@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
@@ -145,9 +146,10 @@ class ColumnMemory:
     It serves many readers, one after the other, so that pages are touched only once. One thread at a time.
     """
 
-    def __init__(self, names: Iterable[str]) -> None:
+    def __init__(self, names: Iterable[str], buffers: dict[str, pa.Buffer]) -> None:
+        """`buffers`: what there is already, and what is added stays there."""
         self._names = frozenset(names)
-        self._buffers: dict[str, pa.Buffer] = {}
+        self._buffers = buffers
 
     def has(self, name: str) -> bool:
         """It is for this column."""
@@ -159,6 +161,29 @@ class ColumnMemory:
         if found is None or found.size < size:
             found = self._buffers[member] = pa.allocate_buffer(size)
         return found
+
+
+#: Memory between passes: of no more threads, and none that is larger.
+MAX_IDLE = 4
+MAX_IDLE_BYTES = DEFAULT_BYTES + DEFAULT_BYTES // 2
+_idle: list[dict[str, pa.Buffer]] = []
+
+
+@contextmanager
+def column_memory(names: Iterable[str]) -> Iterator[ColumnMemory]:
+    """Memory for columns of these names, and others' afterwards: the kernel clears fresh pages, which takes as long as a copy.
+
+    A process keeps it from one pass to the next.
+    """
+    try:
+        buffers = _idle.pop()
+    except IndexError:
+        buffers = {}
+    try:
+        yield ColumnMemory(names, buffers)
+    finally:
+        if len(_idle) < MAX_IDLE and sum(one.size for one in buffers.values()) <= MAX_IDLE_BYTES:
+            _idle.append(buffers)
 
 
 class ColumnBuffers:

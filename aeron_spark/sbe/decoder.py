@@ -23,7 +23,7 @@ from aeron_spark.sbe.packets import Frames, cut, native
 from aeron_spark.sbe.plan import Plan
 from aeron_spark.sbe.program import program
 from aeron_spark.sbe.registry import Registry, Source, schema_of
-from aeron_spark.sbe.run import Run, Scratch
+from aeron_spark.sbe.run import Run, Scratch, allocate
 from aeron_spark.sbe.walk import DecodeError
 
 SCHEMA_ID = "sbe_schema_id"
@@ -531,7 +531,11 @@ def _parts(array: pa.Array) -> tuple[np.ndarray, pa.Buffer | None]:
     narrow = pa.types.is_binary(array.type)
     width, kind = (4, np.int32) if narrow else (8, np.int64)
     offsets = np.frombuffer(array.buffers()[1], kind, len(array) + 1, array.offset * width)
-    return offsets.astype(np.int64) if narrow else offsets, array.buffers()[2]
+    if narrow:
+        wide = np.frombuffer(allocate(8 * len(offsets)), np.int64)
+        np.copyto(wide, offsets)
+        offsets = wide
+    return offsets, array.buffers()[2]
 
 
 _NOTHING = np.zeros(1, np.int64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -46,10 +47,26 @@ def cut(
     if not framing.size:
         if skip:
             starts = np.minimum(starts + skip, ends)
-        return Frames(starts, ends, np.arange(len(starts)), None, ends)
+        return Frames(starts, ends, _up_to(len(starts)), None, ends)
     if framing is MESSAGES:
         return _walked(content, np.minimum(starts + skip, ends), ends, consumed)
     return _framed(native(framing, skip), content, offsets, header)
+
+
+_KEPT_NUMBERS = 1 << 18
+
+
+def _up_to(count: int) -> np.ndarray:
+    """Numbers from 0; not to be written to."""
+    return _kept_numbers()[:count] if count <= _KEPT_NUMBERS else np.arange(count)
+
+
+@functools.cache
+def _kept_numbers() -> np.ndarray:
+    """What nearly every batch needs, so that its memory's pages are touched only once."""
+    numbers = np.arange(_KEPT_NUMBERS)
+    numbers.flags.writeable = False
+    return numbers
 
 
 def _walked(content: pa.Buffer | None, starts: np.ndarray, ends: np.ndarray, consumed: Consumed) -> Frames:

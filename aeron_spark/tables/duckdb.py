@@ -7,6 +7,7 @@ ARROW_SCAN. What it does not pass, it applies itself.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -51,10 +52,13 @@ def from_aeron(
 
 
 class _Direct(Scan):
-    """A scan whose batches DuckDB takes itself: pyarrow's scanner would pass each one between threads of its own."""
+    """A scan whose batches DuckDB takes itself: pyarrow's scanner would pass each one between threads of its own.
+
+    Text is in dictionaries. To DuckDB, too, that is text.
+    """
 
     def __init__(self, of: Scan) -> None:
-        super().__init__(of._plan, of._columns, of._expression)
+        super().__init__(replace(of._plan, dictionaries=True), of._columns, of._expression)
 
     def scanner(  # type: ignore[override]
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 
 import numpy as np
 import pyarrow as pa
@@ -12,10 +12,11 @@ import pyarrow.compute as pc
 from aeron_spark.archive.recordings import Recording
 from aeron_spark.archive.segments import READ_COLUMNS
 from aeron_spark.archive.sources import RecordingSource
-from aeron_spark.batch import FIELDS, RECORDING_ID, ColumnMemory, with_column
+from aeron_spark.batch import FIELDS, RECORDING_ID, ColumnMemory, column_memory, with_column
 from aeron_spark.errors import UsageError
 from aeron_spark.names import check_columns
 from aeron_spark.tables.clock import TIMESTAMP, Clock
+from aeron_spark.tables.dictionaries import as_dictionary, with_dictionary
 from aeron_spark.tables.filters import NO_TIMES, fields_of, rows_of
 from aeron_spark.tables.payload import SbeColumns
 from aeron_spark.tables.pruning import Pruner
@@ -39,6 +40,11 @@ class Layout:
         usual = [name for name in (*READ_COLUMNS[:-1], TIMESTAMP, READ_COLUMNS[-1]) if name in self.of_message]
         self.usual = usual if sbe is None else [*(name for name in usual if name != "value"), *of_sbe]
 
+    def schema_of(self, columns: Sequence[str], *, dictionaries: bool) -> pa.Schema:
+        """Of rows with these columns, with text in dictionaries or not."""
+        fields = [self.schema.field(name) for name in columns]
+        return pa.schema([with_dictionary(one) for one in fields] if dictionaries else fields)
+
     def check(self, columns: Sequence[str]) -> None:
         """UsageError names a column that there is not."""
         if TIMESTAMP in columns and TIMESTAMP not in self.schema.names:
@@ -47,15 +53,26 @@ class Layout:
 
 
 class RowMaker:
-    """Makes the rows of one pass: `columns` of the messages that `expression` selects. Any number of threads."""
+    """Makes the rows of passes: `columns` of the messages that `expression` selects. Any number of threads.
 
-    def __init__(self, layout: Layout, columns: Sequence[str], expression: pc.Expression | None) -> None:
+    `dictionaries`: text is in them.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        columns: Sequence[str],
+        expression: pc.Expression | None,
+        *,
+        dictionaries: bool = False,
+    ) -> None:
         self._layout = layout
         self._columns = list(columns)
         self._expression = expression
         of_filter = set() if expression is None else set(fields_of(expression, layout.schema))
         used = {*columns, *of_filter}
-        self.schema = pa.schema([layout.schema.field(name) for name in columns])
+        self.schema = layout.schema_of(columns, dictionaries=dictionaries)
+        self._has_dictionaries = dictionaries
         #: Columns of the filter that can narrow what is read.
         self.narrowing = of_filter & layout.of_message
         of_pruner = pa.schema([field for field in layout.schema if field.name in of_filter])
@@ -73,7 +90,6 @@ class RowMaker:
         #: Columns of a source's batches; one is needed to count rows by.
         self.natives = list(dict.fromkeys(needed)) or ["position"]
         self._passing = [name for name in self.natives if name not in self._kept]
-        self._memories: list[ColumnMemory] = []
         self._templates = None
         if self._decodes and sbe is not None and expression is not None:
             self._templates = sbe.possible_templates(self.pruner.possible)
@@ -83,20 +99,12 @@ class RowMaker:
         """The pass has a column of times, or a filter on it."""
         return self._clock is not None
 
-    @contextmanager
-    def memory(self) -> Iterator[ColumnMemory]:
+    def memory(self) -> AbstractContextManager[ColumnMemory]:
         """Memory for the columns of a reader's batches, each of which has gone through `make` before the next is read.
 
         It is for the columns that no row keeps. Columns of SBE and times are computed from them, and so are copies.
         """
-        try:
-            found = self._memories.pop()
-        except IndexError:
-            found = ColumnMemory(self._passing)
-        try:
-            yield found
-        finally:
-            self._memories.append(found)
+        return column_memory(self._passing)
 
     def make(
         self, source: RecordingSource | None, recording: Recording | None, batch: pa.RecordBatch, *, is_filtered: bool
@@ -113,7 +121,10 @@ class RowMaker:
             if expression is not None and not self._filters_first:
                 batch = self._selected(batch, expression)
         if batch.num_rows:
-            yield pa.RecordBatch.from_arrays([batch.column(name) for name in self._columns], schema=self.schema)
+            arrays = [batch.column(name) for name in self._columns]
+            if self._has_dictionaries:
+                arrays = [as_dictionary(one) for one in arrays]
+            yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)
         if failure is not None:
             raise failure
 

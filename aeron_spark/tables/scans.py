@@ -49,7 +49,7 @@ from aeron_spark.tables.passes import (
     read_whole,
 )
 from aeron_spark.tables.payload import SbeColumns
-from aeron_spark.tables.pruning import Facts, Known
+from aeron_spark.tables.pruning import Borders, Facts, Known
 from aeron_spark.tables.rows import Layout, RowMaker
 from aeron_spark.types import Position
 
@@ -82,6 +82,7 @@ class _Plan:
     threads: int
     bounds: Bounds
     on_progress: OnProgress | None
+    dictionaries: bool = False
 
     @property
     def is_live(self) -> bool:
@@ -227,8 +228,7 @@ class Scan(dataset.FileSystemDataset):  # type: ignore[misc]
     @property
     def schema(self) -> pa.Schema:
         """Of the batches."""
-        whole = self._plan.layout.schema
-        return pa.schema([whole.field(name) for name in self._columns])
+        return self._plan.layout.schema_of(self._columns, dictionaries=self._plan.dictionaries)
 
     def select(self, columns: Sequence[str]) -> Scan:
         """The same rows with these columns."""
@@ -246,7 +246,7 @@ class Scan(dataset.FileSystemDataset):  # type: ignore[misc]
         """What a pass reads, as it is now: what lies outside is ruled out by the filter. None of a live stream."""
         if self._plan.is_live:
             return []
-        rows = self._rows()
+        rows = self._rows
         with self._plan.opened() as source:
             return [piece.part for piece in _spans(self._plan, source, rows)]
 
@@ -264,7 +264,7 @@ class Scan(dataset.FileSystemDataset):  # type: ignore[misc]
         """One pass, which `close` ends, also from another thread: then it gives no more batches, and is no error."""
         if columns is not None or filter is not None:
             return self._narrowed(columns, filter).batches()
-        plan, rows, stop, held = self._plan, self._rows(), Stop(), ExitStack()
+        plan, rows, stop, held = self._plan, self._rows, Stop(), ExitStack()
         if plan.is_live:
             stream = cast("Subscription | Image", plan.source)
             made = live(stream, rows, plan.bounds, stop, ends=not plan.follow)
@@ -304,8 +304,10 @@ class Scan(dataset.FileSystemDataset):  # type: ignore[misc]
             raise
         return Merged(self.schema, made, held.close)
 
+    @functools.cached_property
     def _rows(self) -> RowMaker:
-        return RowMaker(self._plan.layout, self._columns, self._expression)
+        plan = self._plan
+        return RowMaker(plan.layout, self._columns, self._expression, dictionaries=plan.dictionaries)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         return self.batches()
@@ -471,13 +473,21 @@ def _runs(plan: _Plan, source: RecordingSource, rows: RowMaker, held: ExitStack)
 def _chosen(plan: _Plan, source: RecordingSource, rows: RowMaker) -> list[Recording]:
     """The recordings that the filter can select rows of. UsageError: an unknown one is named."""
     known = source.recordings() if plan.recordings is None else [source.recording(one) for one in plan.recordings]
+    if not rows.narrowing & _OF_RECORDING.keys():
+        return known
     facts = [both(_of_recording(one, rows.narrowing)) for one in known]
     return list(itertools.compress(known, rows.pruner.possible(facts)))
 
 
+#: Columns that are the same for all messages of a recording.
+_OF_RECORDING: dict[str, Callable[[Recording], int]] = {
+    "recording_id": lambda one: one.recording_id,
+    "stream_id": lambda one: one.stream_id,
+}
+
+
 def _of_recording(recording: Recording, narrowing: Collection[str]) -> list[pc.Expression]:
-    values = {"recording_id": recording.recording_id, "stream_id": recording.stream_id}
-    return [pc.field(name) == value for name, value in values.items() if name in narrowing]
+    return [pc.field(name) == value(recording) for name, value in _OF_RECORDING.items() if name in narrowing]
 
 
 def _extent(plan: _Plan, source: RecordingSource, recording: Recording) -> tuple[int, int, Extent]:
@@ -525,7 +535,7 @@ def _facts(
     of_recording, position = _of_recording(recording, narrowing), pc.field("position")
     clock = layout.clock if TIMESTAMP in narrowing else None
 
-    def facts(borders: Sequence[int]) -> Known:
+    def facts(borders: Borders) -> Known:
         times = None if clock is None else clock.facts(source, recording, extent, borders)
         at = {} if times is None else dict(times.at)
         if "position" in narrowing:

@@ -21,12 +21,14 @@ import pytest
 from pyarrow import dataset, fs
 
 from aeron_spark import DataLossError, Folder, UsageError
+from aeron_spark import batch as batches_of
 from aeron_spark.archive.objects import ObjectFolder
 from aeron_spark.archive.segments import read_files
 from aeron_spark.tables import Scan, scan, scans
 from aeron_spark.tables import duckdb as of_duckdb
 from aeron_spark.tables import pandas as of_pandas
 from aeron_spark.tables import polars as of_polars
+from aeron_spark.tables.dictionaries import as_dictionary, with_dictionary
 from aeron_spark.testing import RecordedFolder
 from tests.kit.market import COUNT, SCHEMA, START_NS, Market, of, quote, read_bytes, until_failure
 from tests.kit.programs import ended_well
@@ -283,6 +285,60 @@ def test_duckdb_gives_the_same_rows_for_every_column(market: Market) -> None:
         (sum(row["Quote"] is not None and row["Quote"]["side"] == "BUY" for row in expected.to_pylist()),)
     ]
     assert len(duckdb.sql("SELECT position FROM quotes LIMIT 3").fetchall()) == 3
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["ABC", "XYZ", "ABC", ""] * 100,
+        [f"text {number}" for number in range(400)],
+        [None, "", None, "ABC", ""] * 100,
+        [None] * 400,
+        ["eight by", "eight bY", "nine byte", "\u00e9"] * 100,
+        [],
+    ],
+    ids=["few", "all different", "nulls and empty ones", "nothing", "long ones", "no rows"],
+)
+@pytest.mark.parametrize("begin", [0, 1, 9])
+def test_texts_in_dictionaries_are_the_texts(texts: list[str | None], begin: int) -> None:
+    column = pa.array(texts, pa.string())[begin:]
+    found = as_dictionary(column)
+    assert found.type == with_dictionary(pa.field("symbol", pa.string())).type
+    assert found.to_pylist() == texts[begin:]
+    values = len({*texts} - {None})
+    assert values == len(texts) or len(found.dictionary) <= values + 1
+    with duckdb.connect() as connection:
+        connection.register("rows", pa.table({"symbol": found}))
+        assert connection.sql("SELECT symbol FROM rows").fetchall() == [(text,) for text in texts[begin:]]
+
+
+@pytest.mark.usefixtures("small_pieces")
+def test_duckdb_groups_texts_of_many_batches(market: Market) -> None:
+    whole = of(market, market.recording, sbe=SCHEMA, message="Quote").to_table()
+    quotes = of_duckdb.from_aeron(market.path, market.recording, sbe=SCHEMA, message="Quote", batch_rows=700)
+    assert quotes.types[quotes.columns.index("symbol")] == "VARCHAR"
+    rows = duckdb.from_arrow(whole)
+    for condition in ("number >= 0", "number % 7 = 0", "symbol != 'ABC'", "number > 11111", "symbol > 'B'"):
+        found, expected = (
+            one.filter(condition).aggregate("symbol, count(*), sum(number)", "symbol").order("symbol").fetchall()
+            for one in (quotes, rows)
+        )
+        assert found == expected
+
+
+def test_memory_between_passes_is_bounded(market: Market) -> None:
+    quotes = of(market, market.recording, sbe=SCHEMA, message="Quote", columns=["number"])
+    many = [quotes.batches() for _ in range(2 * batches_of.MAX_IDLE)]
+    assert all(next(one).num_rows for one in many)
+    for one in many:
+        one.close()
+    assert 0 < len(batches_of._idle) <= batches_of.MAX_IDLE
+    for held in batches_of._idle:
+        assert sum(one.size for one in held.values()) <= batches_of.MAX_IDLE_BYTES
+    batches_of._idle.clear()
+    with batches_of.column_memory(["value"]) as memory:
+        memory.take("value", batches_of.MAX_IDLE_BYTES + 1)
+    assert not batches_of._idle
 
 
 def test_polars_passes_columns_predicates_and_rows(market: Market) -> None:

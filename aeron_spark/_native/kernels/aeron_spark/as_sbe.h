@@ -222,6 +222,10 @@ as_result as_sbe_gather_data(const as_sbe_batch *batch, int32_t data, as_sbe_cha
     int64_t capacity, uint8_t *validity, int64_t *nulls) AS_MUST_USE;
 /* Whether each of `count` texts is UTF-8, text i in [offsets[i], offsets[i + 1]). */
 bool as_sbe_are_utf8(const uint8_t *bytes, const int32_t *offsets, int64_t count);
+/* Numbers such texts from 0 by their value: the number of each row, and the first row of each number. Returns how many numbers
+ * there are; -1 if they are more than `capacity` (of `first_rows`) or 1,024, or too many of one hash: then nothing is known. */
+int64_t as_sbe_distinct(const uint8_t *bytes, const int32_t *offsets, int64_t count, int32_t *numbers, int64_t *first_rows,
+    int64_t capacity) AS_MUST_USE;
 /* Decimals of 16 bytes, of 64 bits at most, with exponents (stride 0: one for all): to decimals of `digits` and `scale`, where what
  * would lose digits is null; returns how many. `validity` NULL: all are. */
 int64_t as_sbe_rescale(const void *mantissas, const int8_t *exponents, int64_t stride, int64_t count, int32_t digits, int32_t scale,
