@@ -214,8 +214,9 @@ static bool is_gone(int64_t pid) { return pid <= 0 || (pid <= INT32_MAX && 0 != 
  * ago and its process is gone. Our own pid means another archive of a simulation. */
 static bool has_starter_died(const uint8_t *block, int64_t pid, int64_t now_ms)
 {
+    /* In this form no value of the file overflows. */
     return (pid == getpid() || is_gone(pid)) &&
-        now_ms - asi_get_i64(block + BLOCK_START_TIMESTAMP) >= ASI_MARK_LIVENESS_TIMEOUT_MS;
+        asi_get_i64(block + BLOCK_START_TIMESTAMP) <= now_ms - ASI_MARK_LIVENESS_TIMEOUT_MS;
 }
 
 /* A timestamp in the future (the clock was set back, or the file is damaged) counts only if the process exists. */
