@@ -63,7 +63,7 @@ typedef struct world
     int64_t sessions[KNOWN_SESSIONS];  /* heard of, the newest last */
     int64_t heard;
     int64_t honest_session;
-    int64_t answered;                  /* correlation id of the last answer to the honest client */
+    int64_t asked;                     /* correlation id of the honest client's request; AS_NULL_VALUE: it is answered */
     char challenge[AS_ARCHIVE_AUTH_BYTES_MAX];
     uint8_t last[MESSAGE_CAPACITY];    /* message sent */
     int64_t last_length;
@@ -213,7 +213,8 @@ static void on_message(void *context, const uint8_t *data, int64_t length, const
     }
     if (event.control_session_id == all->honest_session)
     {
-        all->answered = event.correlation_id;
+        /* Others can ask in its name, and their answers come here, too. */
+        all->asked = event.correlation_id == all->asked ? AS_NULL_VALUE : all->asked;
     }
     else if (all->sessions[(all->heard + KNOWN_SESSIONS - 1) % KNOWN_SESSIONS] != event.control_session_id)
     {
@@ -495,9 +496,9 @@ static void step(world *all, fuzz_input *input)
 static void ask_honestly(world *all, asi_codec_request *request)
 {
     request->control_session_id = all->honest_session;
-    request->correlation_id = INT64_C(1) << 40 | all->correlation_id++;
+    request->correlation_id = all->asked = INT64_C(1) << 40 | all->correlation_id++;
     send_by(all, HONEST, request);
-    for (int i = 0; all->answered != request->correlation_id; i++)
+    for (int i = 0; AS_NULL_VALUE != all->asked; i++)
     {
         CHECK(i < ANSWER_CYCLES);
         turn(all, MS);
@@ -530,7 +531,7 @@ static void open_world(world *all)
     memset(all, 0, sizeof(*all));
     all->now_ns = SECOND;
     all->clock = (asi_clock){ .nano_time = nano_time, .epoch_ms = epoch_ms, .epoch_ns = epoch_ns, .context = all };
-    all->answered = all->honest_session = AS_NULL_VALUE;
+    all->asked = all->honest_session = AS_NULL_VALUE;
     scratch_create(all->dir);
     snprintf(all->aeron_dir, sizeof(all->aeron_dir), "%s/aeron", all->dir);
     snprintf(all->archive_dir, sizeof(all->archive_dir), "%s/archive", all->dir);
