@@ -1,7 +1,9 @@
-"""How busy the machine is with other things: what its cores have done that neither this program nor its children did.
+"""How busy the machine is with other things: what processes took that neither this program nor its descendants are.
 
-Programs that come and go are counted, as the kernel's total has them. Work of the kernel's threads counts as nobody's, since it
-is mostly ours, as are interrupts. Time that a hypervisor took counts as other.
+It is the sum over these processes. The kernel's total of the machine without ours would be wrong: pyspark's daemon ignores
+SIGCHLD, so nobody is given the times of its workers that end, and all that such a worker ever took looked like others'.
+A program that comes and goes is counted by its parent. Work of the kernel's threads counts as nobody's, since it is mostly
+ours, as are interrupts. Time that a hypervisor took counts as other.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ KERNEL_THREADS = 2  # their parent
 #: Above this share of the cores a figure says more of the others than of what is measured.
 DISTURBED = 0.1
 _TICKS = os.sysconf("SC_CLK_TCK")
+#: Times are told in whole ticks: so much of each core accuses nobody, or one tick would disturb a row of 30 ms.
+_UNSURE_S = 2 / _TICKS
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +64,15 @@ class Watch:
         """Of the cores' time since the begin, what others took."""
         elapsed = time.monotonic() - self._began if elapsed_s is None else elapsed_s
         cores = os.cpu_count() or 1
-        return max(0.0, self._others_s() - self._at_begin) / max(elapsed * cores, 1 / _TICKS)
+        taken = self._others_s() - self._at_begin - _UNSURE_S * cores
+        return max(0.0, taken) / max(elapsed * cores, 1 / _TICKS)
 
     def _others_s(self) -> float:
         found = tasks(self._proc)
-        user, nice, system, _, _, _, _, stolen, *_ = (
-            int(field) / _TICKS for field in (self._proc / "stat").read_text("ascii").splitlines()[0].split()[1:]
+        others = sum(
+            task.own_s + task.ended_s
+            for pid, task in found.items()
+            if KERNEL_THREADS not in {pid, task.parent} and not _is_below(found, pid, self._pid)
         )
-        ours = sum(task.own_s + task.ended_s for pid, task in found.items() if _is_below(found, pid, self._pid))
-        kernel = sum(task.own_s for task in found.values() if task.parent == KERNEL_THREADS)
-        return user + nice + system + stolen - ours - kernel
+        stolen = (self._proc / "stat").read_text("ascii").split(maxsplit=9)[8]
+        return others + int(stolen) / _TICKS

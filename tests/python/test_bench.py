@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -23,21 +24,43 @@ def test_what_the_benchmarks_give_to_the_jvm_compiles() -> None:
     assert jvm_rows.jars().keys() == {"spark__jars"}
 
 
-def write(proc: Path, total_s: float, tasks: dict[int, tuple[int, float, float]], *, stolen_s: float = 0) -> None:
-    """Seconds of the machine, and of each process by id: its parent, its own and its ended children's."""
-    (proc / "stat").write_text(f"cpu  {round(total_s * TICKS)} 0 0 7 7 7 7 {round(stolen_s * TICKS)} 0 0\n", "ascii")
+def write(proc: Path, tasks: dict[int, tuple[int, float, float]], *, stolen_s: float = 0) -> None:
+    """Seconds that the hypervisor took, and of each process by id: its parent, its own and its ended children's."""
+    shutil.rmtree(proc, ignore_errors=True)
+    proc.mkdir()
+    (proc / "stat").write_text(f"cpu  9999 0 0 7 7 7 7 {round(stolen_s * TICKS)} 0 0\ncpu0 9999\n", "ascii")
     for pid, (parent, own, ended) in tasks.items():
-        (proc / str(pid)).mkdir(exist_ok=True)
+        (proc / str(pid)).mkdir()
         fields = ["S", parent, *[0] * 9, round(own * TICKS), 0, round(ended * TICKS), 0]
         (proc / str(pid) / "stat").write_text(f"{pid} (a ) b) {' '.join(map(str, fields))} 0 0\n", "ascii")
 
 
-def test_others_are_who_is_neither_ours_nor_the_kernels(tmp_path: Path) -> None:
-    write(tmp_path, 100, {US: (1, 5, 0), CHILD: (US, 1, 0), OTHER: (1, 20, 0), THREAD: (2, 3, 0)})
-    watch = Watch(tmp_path, US)
-    write(tmp_path, 130, {US: (1, 9, 2), CHILD: (US, 11, 4), OTHER: (1, 25, 0), THREAD: (2, 6, 0)}, stolen_s=1)
-    # 31 s of the machine, of which ours are 4 + 2 + 10 + 4 and the kernel's 3; also of programs that ended meanwhile.
-    assert watch.share(elapsed_s=40) == pytest.approx(8 / 40 / (os.cpu_count() or 1))
+CALM = {1: (0, 2, 3), US: (1, 5, 0), CHILD: (US, 100, 0), OTHER: (1, 20, 0), THREAD: (2, 3, 0)}
+
+
+@pytest.mark.parametrize(
+    ("changes", "stolen_s", "others_s"),
+    [
+        ({US: (1, 9, 2), CHILD: (US, 111, 4), THREAD: (2, 6, 0)}, 0, 0),
+        ({OTHER: (1, 28, 0)}, 0, 8),
+        ({OTHER: (1, 20, 8)}, 0, 8),  # a program that it began and waited for
+        ({OTHER: None, 1: (0, 2, 31)}, 0, 8),
+        ({21: (1, 8, 0)}, 0, 8),
+        ({CHILD: None, US: (1, 5, 100)}, 0, 0),
+        ({CHILD: None}, 0, 0),  # its parent ignored SIGCHLD, and got no time of it
+        ({}, 8, 8),
+    ],
+)
+def test_others_are_who_is_neither_ours_nor_the_kernels(
+    changes: dict[int, tuple[int, float, float] | None], stolen_s: float, others_s: float, tmp_path: Path
+) -> None:
+    proc = tmp_path / "proc"
+    write(proc, CALM)
+    watch = Watch(proc, US)
+    write(proc, {pid: task for pid, task in {**CALM, **changes}.items() if task}, stolen_s=stolen_s)
+    cores = os.cpu_count() or 1
+    unsure = 2 / TICKS * cores
+    assert watch.share(elapsed_s=40) == pytest.approx(max(0, others_s - unsure) / 40 / cores)
 
 
 def row(**changes: object) -> pairs.Row:
