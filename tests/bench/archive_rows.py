@@ -391,13 +391,14 @@ def large_catalog() -> Iterator[Row]:
     ours, peer = LargeCatalog(OURS), LargeCatalog(PEER)
     memory: dict[str, object] = {"memory_mb": {"ours": ours.memory_mb, "peer": peer.memory_mb}}
     first: Row | None = None
-    for name, figures in (
-        ("start_100k_recordings", (ours.start_s, peer.start_s)),
-        ("list_100k", (ours.list_s, peer.list_s)),
-        ("find_last_100k", (ours.find_s, peer.find_s)),
+    for name, figures, target in (
+        ("start_100k_recordings", (ours.start_s, peer.start_s), 2.0),
+        ("list_100k", (ours.list_s, peer.list_s), 2.0),
+        # Nearly all of it is the pause of an idle archive, 1 ms in both: a search that looks at one recording takes as long.
+        ("find_last_100k", (ours.find_s, peer.find_s), 1.0),
     ):
         row = _row(
-            name, "s", figures, target=2.0, higher_is_better=False, pairs=CATALOG_PAIRS, details=memory, runs_of=first
+            name, "s", figures, target=target, higher_is_better=False, pairs=CATALOG_PAIRS, details=memory, runs_of=first
         )
         first = first or row
         yield row
