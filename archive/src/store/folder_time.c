@@ -134,7 +134,7 @@ as_result as_folder_position_at_reserved_time(as_folder *folder, int64_t recordi
 
 static bool ends_behind(void *context, const asi_time_run *run) { return asi_time_run_end(run) > *(const int64_t *)context; }
 
-/* The runs around the last position. With ascending positions the next one is mostly in the same run or the next slot. */
+/* The runs around the last position. With ascending positions the next one is mostly in the same run or not far behind it. */
 typedef struct time_cursor
 {
     asi_time_file *runs;
@@ -145,23 +145,15 @@ typedef struct time_cursor
 
 static void seek(time_cursor *cursor, int64_t position)
 {
-    asi_time_run run;
-    if (cursor->slot >= 0 && cursor->slot < cursor->runs->slot_count && position >= cursor->run.position)
+    const bool is_near = cursor->slot >= 0 && cursor->slot < cursor->runs->slot_count && position >= cursor->run.position;
+    if (is_near && position < asi_time_run_end(&cursor->run))
     {
-        if (position < asi_time_run_end(&cursor->run))
-        {
-            return;
-        }
-        if (asi_time_file_run(cursor->runs, cursor->slot + 1, &run) && position < asi_time_run_end(&run))
-        {
-            cursor->before_ns = cursor->run.last_ns;
-            cursor->run = run;
-            cursor->slot++;
-            return;
-        }
+        return;
     }
     int64_t before;
-    cursor->slot = asi_time_file_search(cursor->runs, ends_behind, &position, &before);
+    cursor->slot = is_near ? asi_time_file_search_behind(cursor->runs, cursor->slot, ends_behind, &position, &before) :
+        asi_time_file_search(cursor->runs, ends_behind, &position, &before);
+    asi_time_run run;
     cursor->before_ns = before >= 0 && asi_time_file_run(cursor->runs, before, &run) ? run.last_ns : AS_NULL_VALUE;
     if (!asi_time_file_run(cursor->runs, cursor->slot, &cursor->run))
     {

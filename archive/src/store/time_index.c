@@ -205,12 +205,12 @@ bool asi_time_file_run(asi_time_file *file, int64_t slot, asi_time_run *run)
     return asi_time_run_decode_untrusted(entry, file->header.recording_id, slot, run);
 }
 
-int64_t asi_time_file_search(asi_time_file *file, asi_time_predicate holds, void *context, int64_t *before)
+/* Every valid slot below `low` fails the predicate, the last of them is *before; the first valid one from `high` on is `high`, or
+ * there is none. */
+static int64_t search_between(
+    asi_time_file *file, int64_t low, int64_t high, asi_time_predicate holds, void *context, int64_t *before)
 {
-    int64_t low = file->header.first_slot; /* every valid slot below it fails the predicate */
-    int64_t high = file->slot_count;       /* the first valid one from here on holds it */
-    int64_t found = file->slot_count;
-    *before = -1;
+    int64_t found = high;
     while (low < high)
     {
         const int64_t middle = low + (high - low) / 2;
@@ -236,4 +236,29 @@ int64_t asi_time_file_search(asi_time_file *file, asi_time_predicate holds, void
         }
     }
     return found;
+}
+
+int64_t asi_time_file_search(asi_time_file *file, asi_time_predicate holds, void *context, int64_t *before)
+{
+    *before = -1;
+    return search_between(file, file->header.first_slot, file->slot_count, holds, context, before);
+}
+
+int64_t asi_time_file_search_behind(
+    asi_time_file *file, int64_t slot, asi_time_predicate holds, void *context, int64_t *before)
+{
+    *before = slot;
+    for (int64_t step = 1; slot + step < file->slot_count; step *= 2)
+    {
+        asi_time_run run;
+        if (asi_time_file_run(file, slot + step, &run))
+        {
+            if (holds(context, &run))
+            {
+                return search_between(file, *before + 1, slot + step, holds, context, before);
+            }
+            *before = slot + step;
+        }
+    }
+    return search_between(file, *before + 1, file->slot_count, holds, context, before);
 }

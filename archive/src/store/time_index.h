@@ -140,5 +140,8 @@ typedef bool (*asi_time_predicate)(void *context, const asi_time_run *run);
 /* Finds the first valid slot for which the predicate holds; slot_count if there is none. The predicate must hold for every later
  * slot too. *before receives the last valid slot before it (-1: none). */
 int64_t asi_time_file_search(asi_time_file *file, asi_time_predicate holds, void *context, int64_t *before);
+/* The same where the run of a slot is known to fail the predicate: takes less time the nearer the slot that is looked for. */
+int64_t asi_time_file_search_behind(
+    asi_time_file *file, int64_t slot, asi_time_predicate holds, void *context, int64_t *before);
 
 #endif

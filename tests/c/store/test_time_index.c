@@ -96,6 +96,35 @@ static void check_times(const time_world *world)
     as_folder_close(folder);
 }
 
+/* Ascending positions with gaps of any width between them: never late, and `is_whole`: as if each was asked alone. */
+static void check_strides(const time_world *world, asi_rand *rand, bool is_whole)
+{
+    as_folder *folder = folder_open(world->dir, AS_CHECKSUM_NONE);
+    for (int64_t widest = 1; widest < world->count; widest *= 4)
+    {
+        int64_t messages[64];
+        int64_t positions[64];
+        int64_t times[64];
+        uint8_t sources[64];
+        int64_t count = 0;
+        for (int64_t at = test_rand_below(rand, widest); at < world->count && count < 64; at += 1 + test_rand_below(rand, widest))
+        {
+            messages[count] = at;
+            positions[count++] = world->messages[at].end - 1;
+        }
+        CHECK_I64(as_folder_times_at(folder, 0, positions, count, times, sources), AS_OK);
+        for (int64_t i = 0; i < count; i++)
+        {
+            int64_t alone_ns;
+            uint8_t alone_source;
+            CHECK_I64(as_folder_times_at(folder, 0, &positions[i], 1, &alone_ns, &alone_source), AS_OK);
+            CHECK(AS_TIME_FROM_INDEX != sources[i] || times[i] <= world->messages[messages[i]].time_ns);
+            CHECK(!is_whole || (alone_ns == times[i] && alone_source == sources[i]));
+        }
+    }
+    as_folder_close(folder);
+}
+
 static as_time_index_info info_of(const time_world *world)
 {
     as_folder *folder = folder_open(world->dir, AS_CHECKSUM_NONE);
@@ -124,6 +153,7 @@ static void never_late_early_by_an_interval(void)
             }
         }
         check_times(&world);
+        check_strides(&world, &rand, true);
         const as_time_index_info info = info_of(&world);
         CHECK(info.exists && info.is_believed);
         CHECK_I64(info.indexed_bytes, info.recording_bytes);
@@ -160,6 +190,7 @@ static void torn_and_lost_entries_only_make_it_earlier(void)
         file_store(world.dir, "0" ASI_TIME_INDEX_SUFFIX, bytes, length);
         free(bytes);
         check_lookups(&world, 200, 0);
+        check_strides(&world, &rand, false);
         /* And goes on behind it. */
         world_begin(&world, false);
         world_write(&world, 200);
@@ -241,6 +272,7 @@ static void switched_off_it_stays_true(void)
     CHECK(info.is_believed);
     CHECK_I64(info.indexed_bytes, kept - world.start_position);
     check_lookups(&world, 200, 0);
+    check_strides(&world, &rand, true);
     world_close(&world);
 }
 
