@@ -58,6 +58,8 @@ class Clock:
         return reserved_times(column, self._unit) if self._field_times is None else self._field_times(column)
 
     def _as_column(self, times: pa.Array) -> pa.Array:
+        if times.type == self.field.type:
+            return times
         numbers = times.cast(pa.int64())
         if self.field.type.unit == "us":
             # Rounded down, also before 1970.

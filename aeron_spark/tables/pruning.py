@@ -117,9 +117,11 @@ class Pruner:
         """
         if not known.at:
             return [(0, cells)]
-        unknown = {one.name: pa.nulls(cells, one.type) for one in self._schema}
+        columns = {
+            one.name: known.at[one.name] if one.name in known.at else pa.nulls(cells, one.type) for one in self._schema
+        }
         try:
-            values = values_of(pa.table({**unknown, **known.at}), self._expression)
+            values = values_of(pa.table(columns), self._expression)
         except pa.ArrowException:
             return [(0, cells)]  # no message may have what a border has: the filter of the messages says what is wrong
         ends = pc.run_end_encode(values.combine_chunks()).run_ends.to_numpy()
