@@ -108,6 +108,29 @@ def test_a_recording_that_begins_while_it_is_planned_is_not_known(follow: Open, 
     servers.control.purge_recording(newest)
 
 
+@pytest.mark.parametrize("has_start_time", [False, True])
+@pytest.mark.parametrize("has_stopped", [False, True])
+def test_what_is_recorded_while_it_is_planned_is_followed(
+    follow: Open, servers: recorded.Archive, has_stopped: bool, has_start_time: bool
+) -> None:
+    """Also of a recording that has stopped by then: else its messages would wait for the batch's end, or be left out."""
+    query = follow(**({"startingTimestamp": str(time.time_ns() // 10**6)} if has_start_time else {}))
+    publication = servers.record(NEW)
+    newest = servers.recording_id(NEW)
+    query.step()
+    planner = query.reader.planner
+    assert isinstance(planner, UncommittedPlanner)
+    planner.pace.due_at = math.inf  # the end of the batch is of before
+    recorded.publish(publication, NEW, 20, [100])
+    servers.wait_recorded(NEW, publication.position)
+    if has_stopped:
+        servers.stop(publication, NEW)
+    assert begins(asked(query, tasks=TASKS))[newest] == 0
+    if not has_stopped:
+        servers.stop(publication, NEW)
+    servers.control.purge_recording(newest)
+
+
 def test_the_offset_that_is_reached_is_that_of_a_micro_batch(follow: Open) -> None:
     python, query = follow(), follow()
     python.step()

@@ -252,24 +252,29 @@ class UncommittedPlanner:
         return ranges
 
     def follow(self, first: Offset) -> Followed:
-        """All there is to read from an offset on, and the active recordings of which everything is read."""
+        """All there is to read from an offset on, and the recordings that go on or have gone on meanwhile."""
         last = self.next_end(first, Budget(max_bytes=None, max_messages=None))
         ranges = self.ranges(first, last)
         snapshot, columns = self._recent(fresh=False), self.source.columns()
         active = columns.recording_id[columns.stop_position == NULL_VALUE]
-        idle = np.setdiff1d(np.intersect1d(active, last.ids), [part.recording_id for part in ranges])
-        at, _ = find(last.ids, idle)
-        rows, _ = find(snapshot.ids, idle)
-        positions = last.positions[at]
-        extents = [snapshot.extent(row) for row in rows.tolist()]
-        self._continuity.check_marks(idle, positions, first.marks_at(idle, positions), extents)
-        for index, extent in enumerate(extents):
-            recording_id, position = int(idle[index]), int(positions[index])
-            if self._options.starting_timestamp is not None and position == last.starts[at[index]]:
-                # Nothing there is of that time.
-                limit = extent.limit_position
-                position = self.source.align(recording_id, limit, limit, back=True)
-            ranges.append(Range(recording_id, position, position, position))
+        rows, is_there = find(snapshot.ids, last.ids)
+        limits = last.positions.copy()
+        limits[is_there] = snapshot.limits[rows[is_there]]
+        # The snapshot is newer than the end: what has stopped since may hold more.
+        is_active = np.isin(last.ids, active)
+        is_left = is_there & (is_active | (limits > last.positions))
+        at = np.flatnonzero(is_left & ~np.isin(last.ids, [part.recording_id for part in ranges]))
+        ids, positions = last.ids[at], last.positions[at]
+        extents = [snapshot.extent(row) for row in rows[at].tolist()]
+        self._continuity.check_marks(ids, positions, first.marks_at(ids, positions), extents)
+        for index in at.tolist():
+            recording_id, begin, limit = int(last.ids[index]), int(last.positions[index]), int(limits[index])
+            if self._options.starting_timestamp is not None and begin == last.starts[index]:
+                # Nothing up to the end is of that time.
+                found = self._start_times.begin(recording_id, begin, limit)
+                begin = self.source.align(recording_id, found, limit, back=True)
+            if is_active[index] or begin < limit:
+                ranges.append(Range(recording_id, begin, begin, begin))
         began = np.setdiff1d(snapshot.ids, last.ids)
         newest = int(began.min()) - 1 if len(began) else int(columns.recording_id.max(initial=-1))
         return Followed(ranges, last, newest, tuple(np.setdiff1d(active, began).tolist()))
