@@ -398,7 +398,14 @@ def large_catalog() -> Iterator[Row]:
         ("find_last_100k", (ours.find_s, peer.find_s), 1.0),
     ):
         row = _row(
-            name, "s", figures, target=target, higher_is_better=False, pairs=CATALOG_PAIRS, details=memory, runs_of=first
+            name,
+            "s",
+            figures,
+            target=target,
+            higher_is_better=False,
+            pairs=CATALOG_PAIRS,
+            details=memory,
+            runs_of=first,
         )
         first = first or row
         yield row

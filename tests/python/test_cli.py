@@ -194,7 +194,7 @@ def test_first_errors_have_a_remedy(
 
 def test_a_missing_archive_has_a_remedy(driver: MediaDriver, capsys: pytest.CaptureFixture[str]) -> None:
     directory = str(driver.aeron_dir)
-    arguments = ["--dir", directory, "--channel", "aeron:ipc", "--stream", "1", "--timeout", "1"]
+    arguments = ["--dir", directory, "--channel", "aeron:ipc", "--stream", "1", "--timeout", "4"]
     assert main(["archive", "start", *arguments]) == 1
     told = capsys.readouterr().err
     assert "is an archive running on the driver" in told
