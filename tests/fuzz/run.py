@@ -110,7 +110,12 @@ def merge(name: str) -> None:
 
 def main() -> int:
     """All targets, or those named by arguments."""
-    names = [name for name in build() if not sys.argv[1:] or name in sys.argv[1:]]
+    targets = build()
+    names = sys.argv[1:] or targets
+    if not set(names) <= set(targets):
+        sys.exit(
+            f"no fuzz target is called {', '.join(sorted(set(names) - set(targets)))}; there are {', '.join(targets)}"
+        )
     FINDINGS.mkdir(parents=True, exist_ok=True)
     share = max(2, int(os.environ.get("FUZZ_S", "60")) * PARALLEL // len(names))
     with ThreadPoolExecutor(PARALLEL) as pool:
