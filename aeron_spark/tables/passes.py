@@ -218,6 +218,8 @@ def followed(
                         if stop.is_set:
                             return
                     reached[recording_id] = batch.column("next_position")[-1].as_py()
+                # A message lies in one term: of what begins before the last border of terms, nothing can come any more.
+                reached[recording_id] = max(reached[recording_id], min(to, limit - limit % recording.term_buffer_length))
         if not grew and (not is_active or stop.wait(bounds.seconds)):
             return
 
@@ -233,14 +235,14 @@ def live(
     """The messages of a subscription or an image as they come; `ends`: with the last publisher that was there."""
     seen = False
     while not stop.is_set:
-        is_there = not source.is_ended if isinstance(source, Image) else source.is_connected
-        seen = seen or is_there or isinstance(source, Image)
         try:
+            is_there = not source.is_ended if isinstance(source, Image) else source.is_connected
             taken = _collected(source, rows, bounds, stop)
         except ClosedError:
             if isinstance(source, Image):
                 return  # it has ended, and all of it was taken
             raise
+        seen = seen or is_there or isinstance(source, Image)
         for batch in taken:
             yield from rows.make(None, None, batch, is_filtered=True)
         if not taken and seen and not is_there and (ends or isinstance(source, Image)):
@@ -254,12 +256,17 @@ def _collected(source: Subscription | Image, rows: RowMaker, bounds: Bounds, sto
     deadline = time.monotonic() + _IDLE_SECONDS
     while count < bounds.rows and size < bounds.bytes and not stop.is_set and time.monotonic() < deadline:
         wait = min(deadline - time.monotonic(), _IDLE_SECONDS)
-        batch = source.poll_batch(
-            max(wait, 0.0),
-            columns=rows.natives,
-            row_capacity=min(bounds.rows, DEFAULT_ROWS),
-            byte_capacity=MAX_MESSAGE_LENGTH,
-        )
+        try:
+            batch = source.poll_batch(
+                max(wait, 0.0),
+                columns=rows.natives,
+                row_capacity=min(bounds.rows, DEFAULT_ROWS),
+                byte_capacity=MAX_MESSAGE_LENGTH,
+            )
+        except ClosedError:
+            if not found:
+                raise
+            break  # these rows were taken from the stream; the next call raises
         if batch.num_rows:
             if not found:
                 deadline = time.monotonic() + bounds.seconds

@@ -96,6 +96,53 @@ def test_an_image_is_a_table_until_it_ends(aeron_servers: Servers) -> None:
         assert max(batch.num_rows for batch in taker.taken) <= 30
 
 
+@pytest.mark.parametrize("closed", ["publication", "subscription"])
+def test_what_was_taken_from_an_image_is_given_though_it_ends(aeron_servers: Servers, closed: str) -> None:
+    with (
+        Client(aeron_servers.aeron_dir) as client,
+        client.add_subscription("aeron:ipc", 9) as subscription,
+        client.add_exclusive_publication("aeron:ipc", 9) as publication,
+        subscription.wait_image(20) as image,
+    ):
+        taker = Taker(scan(image, batch_seconds=30.0))
+        publication.offer_batch([b"x"] * 100)
+        wait_until(lambda: image.position == publication.position, 20, "the messages to be taken")
+        {"publication": publication, "subscription": subscription}[closed].close()
+        taker.ended()
+        assert taker.values == [b"x"] * 100
+
+
+@pytest.mark.parametrize("into", [0, 32])
+def test_following_ends_at_a_position_behind_padding(aeron_servers: Servers, into: int) -> None:
+    archive = aeron_servers.archive
+    with archive.add_recorded_exclusive_publication("aeron:ipc?term-length=64k", 5) as publication:
+        recording_id = archive.wait_recording("", 5, publication.session_id)
+        publication.offer_batch([bytes(5000)] * 20)
+        archive.wait_position(recording_id, publication.position)
+        rows = scan(aeron_servers.archive_dir, recording_id).to_table(columns=["next_position"])
+        reached = rows["next_position"].to_pylist()[11]
+        end = reached + into if into else 1 << 16
+        assert reached < end <= 1 << 16
+        taker = Taker(scan(aeron_servers.archive_dir, recording_id, follow=True, end=end, batch_seconds=0.01))
+        taker.ended()
+        assert len(taker.values) == 12
+
+
+def test_following_goes_on_though_all_that_was_read_is_purged() -> None:
+    with Servers(settings={"aeron.archive.segment.file.length": "64k"}) as servers:
+        archive = servers.archive
+        with archive.add_recorded_exclusive_publication("aeron:ipc?term-length=64k", 5) as publication:
+            recording_id = archive.wait_recording("", 5, publication.session_id)
+            publication.offer_batch([bytes(5000)] * 13)
+            archive.wait_position(recording_id, publication.position)
+            taker = Taker(scan(servers.archive_dir, recording_id, follow=True, end=1 << 17, batch_seconds=0.01))
+            wait_until(lambda: len(taker.values) == 13, 20, "a term and a message")
+            archive.purge_segments(recording_id, 1 << 16)
+            publication.offer_batch([bytes(5000)] * 12)
+            taker.ended()
+            assert len(taker.values) == 24
+
+
 def test_following_ends_when_it_is_closed(aeron_servers: Servers) -> None:
     archive = aeron_servers.archive
     with archive.add_recorded_exclusive_publication("aeron:ipc?term-length=64k", 5) as publication:
