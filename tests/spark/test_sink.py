@@ -336,14 +336,14 @@ def test_writes_of_foreach_batch_are_told_apart(spark: SparkSession, tmp_path: P
         for _ in range(2):
             save(frame, aeron_dir, streamId="103", key="header", recordTo=str(archive_dir))
 
-    def run() -> StreamingQuery:
+    def run(checkpoint: str = "checkpoint") -> StreamingQuery:
         stream = (
             spark.readStream.format("aeron").option("maxMessagesPerTrigger", 10).option("startingPositions", "earliest")
         )
         return (
             stream.load(str(source_dir))
             .writeStream.foreachBatch(write)
-            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .option("checkpointLocation", str(tmp_path / checkpoint))
             .trigger(availableNow=True)
             .start()
         )
@@ -365,6 +365,8 @@ def test_writes_of_foreach_batch_are_told_apart(spark: SparkSession, tmp_path: P
             assert len(committed(101, "read_uncommitted")) == 30
             keyed = committed(103, "read_uncommitted")
             assert len({message[:KEY_LENGTH] for message in keyed}) == len(keyed) == 40
+            run("another checkpoint").awaitTermination(120)
+            assert sorted(committed(101)) == sorted(expected * 2)
             unnamed = spark.readStream.format("rate").load().selectExpr("CAST(value AS STRING) AS value").writeStream
             query = unnamed.foreachBatch(
                 lambda frame, _: save(frame, aeron_dir, guarantee="exactly-once", recordTo=str(archive_dir))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
-from uuid import UUID
+from uuid import UUID, uuid5
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -77,14 +77,15 @@ def _row_key(options: WriteOptions, write_id: UUID, *, in_query: bool) -> RowKey
     query, batch = (context.getLocalProperty(name) for name in ("sql.streaming.queryId", "streaming.sql.batchId"))
     if in_query and query and batch:
         return RowKey(query=UUID(query), batch=int(batch), partition=partition)
-    if in_query or not batch or options.guarantee != EXACTLY_ONCE:
+    if in_query or not (query and batch) or options.guarantee != EXACTLY_ONCE:
         return RowKey(query=write_id, batch=BATCH_WRITE, partition=partition)
     if options.write_id is None:
         raise UsageError(
             "an exactly-once write inside of foreachBatch needs option writeId, another one for each write of the function: "
             "Spark repeats a micro-batch after a failure, and knows the write again by its writeId and the batch's number"
         )
-    return RowKey(query=write_id, batch=int(batch), partition=partition)
+    # Another query, or the same with a new checkpoint, counts its batches from 0 again.
+    return RowKey(query=uuid5(write_id, query), batch=int(batch), partition=partition)
 
 
 class _Task:
