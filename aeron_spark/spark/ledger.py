@@ -11,7 +11,8 @@ the order of their ids; it is extended from commit to commit. A message is an en
     0   4 bytes  "ASLE"
     4   uint16   version, 1
     6   uint16   0
-    8   16 bytes query, a UUID in the order of its text; of a batch write, of its writeId or random
+    8   16 bytes query, a UUID in the order of its text; of a batch write, of its writeId or random;
+                 inside of foreachBatch, of both
     24  int64    batch; -1 of a batch write outside of foreachBatch
     32  int64    when it was written, ms since the epoch
     40  uint32   count of ranges
@@ -26,7 +27,8 @@ disk. The committer makes sure of that before it appends (``commit.py``), and th
 
 **First wins.** A batch that is run again has the same (query, batch). An entry for a key that an earlier entry has is ignored
 by readers. A committer does not even write one: it reads the ledger up to its end after it has become the only writer, since
-an archive extends a recording from one publication at a time.
+an archive extends a recording from one publication at a time. Beginning a recording locks nothing: committers that come first
+at the same time begin one each, without entries, and then all extend the same one.
 
 **Crashes.** An entry is one frame, and recovery ends a crashed recording at its last whole frame: an entry is there or not.
 An entry counts even if its committer died before it knew, or if ``commit`` raised afterwards. The batch then runs again and

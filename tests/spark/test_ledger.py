@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from uuid import UUID, uuid4
 
 import pyarrow as pa
@@ -297,6 +300,74 @@ def test_a_commit_that_raises_is_done_again_or_was_done(sink: Sink, monkeypatch:
     appended = sink.commit(sink.task(b"a", batch=1))
     assert appended == (step != "after")
     assert sink.read() == [b"a", b"before"]
+
+
+def test_an_entry_that_is_found_is_put_on_the_disk(sink: Sink, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its committer may have died before it did so."""
+    synced: list[str] = []
+    fdatasync = os.fdatasync
+
+    def sync(handle: int) -> None:
+        synced.append(Path(f"/proc/self/fd/{handle}").readlink().name)
+        fdatasync(handle)
+
+    monkeypatch.setattr(os, "fdatasync", sync)
+    with monkeypatch.context() as patch:
+        patch.setattr(commit, "_sync", lambda *_: None)
+        assert sink.commit(sink.task(b"a", batch=0))
+    assert not synced
+    assert not sink.commit(sink.task(b"a", batch=0, syncLevel="1"), syncLevel="1")
+    (found,) = (one for one in sink.archive.control.recordings() if ledger.is_ledger(one))
+    assert f"{found.recording_id}-0.rec" in synced
+
+
+def test_first_commits_at_the_same_time_have_one_ledger(sink: Sink, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both begin one, as no other host's lock is known; the same one is extended by both, in turn."""
+    done = [sink.task(b"a", batch=0), sink.task(b"a", batch=0)]
+    other = Sink(sink.archive)
+    done_by_other = other.task(b"of another query", batch=0)
+    begun, begin = threading.Barrier(3), commit._begin
+
+    def begin_together(*given: Any) -> Any:
+        begun.wait(20)
+        return begin(*given)
+
+    monkeypatch.setattr(commit, "_locked", lambda *_: nullcontext())
+    monkeypatch.setattr(commit, "_begin", begin_together)
+    with ThreadPoolExecutor(3) as threads:
+        ours = [threads.submit(sink.commit, one) for one in done]
+        theirs = threads.submit(other.commit, done_by_other)
+        assert sorted(one.result(60) for one in ours) == [False, True]
+        assert theirs.result(60)
+    with Folder(sink.folder) as folder:
+        found = [one for one in folder.recordings() if ledger.is_ledger(one)]
+        entries = [item.recording_id for item in ledger.read_entries(folder, {})]
+    assert len(found) == 3
+    assert entries == [found[0].recording_id] * 2
+    assert sink.read() == [b"a", b"of another query"]
+    monkeypatch.undo()
+    assert sink.commit(sink.task(b"b", batch=1))
+    with Folder(sink.folder) as folder:
+        assert [item.recording_id for item in ledger.read_entries(folder, {})] == [found[0].recording_id] * 3
+
+
+def test_of_two_ledgers_with_entries_the_last_goes_on(sink: Sink, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Releases before could make two; the order of their entries stays."""
+    assert sink.commit(sink.task(b"a", batch=0))
+    with monkeypatch.context() as patch:
+        of_archive = commit._ledger
+        patch.setattr(commit, "_ledger", lambda _: None)
+        with pytest.raises(AssertionError):
+            sink.commit(sink.task(b"b", batch=1))  # has begun a second one
+        found = [one for one in sink.archive.control.recordings() if ledger.is_ledger(one)]
+        patch.setattr(commit, "_ledger", lambda _: found[1])
+        assert sink.commit(sink.task(b"b", batch=1))
+        assert of_archive(sink.archive.control).recording_id == found[1].recording_id
+    assert not sink.commit(sink.task(b"a", batch=0))
+    assert sink.commit(sink.task(b"c", batch=2))
+    with Folder(sink.folder) as folder:
+        at = [(item.recording_id, item.entry.batch) for item in ledger.read_entries(folder, {})]
+    assert at == [(found[0].recording_id, 0), (found[1].recording_id, 1), (found[1].recording_id, 2)]
 
 
 def test_a_range_that_is_not_there_is_not_committed(sink: Sink) -> None:

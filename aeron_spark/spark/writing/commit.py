@@ -129,13 +129,13 @@ def check_recorded(
 def append(archive: Archive, entry: Entry, options: WriteOptions) -> bool:
     """Becomes the ledger's only writer, checks whether the entry is there, and writes it if not. False: it was there."""
     deadline = time.monotonic() + options.publish_timeout
-    ledger = _ledger(archive)
-    publication = _extend(archive, ledger, options, deadline) if ledger is not None else None
-    if ledger is None or publication is None:
-        ledger, publication = _begin(archive, options, deadline)
+    ledger = _ledger(archive) or _begin(archive, options, deadline)
+    publication = _extend(archive, ledger, options, deadline)
     # The entries before this position are fixed: nobody else can write as long as this publication is open.
-    with publication, _stopped(archive, ledger, options):
+    with publication, _stopped(archive, ledger.recording_id, options):
         if _has_entry(archive, entry, options):
+            # Who wrote it may have died before it was on the disk.
+            _sync(options, ledger, archive.start_position(ledger.recording_id), publication.position)
             return False
         message = encode_entry(entry, ledger.mtu_length - FRAME_HEADER_BYTES)
         publish_entry(publication, message, entry_key(entry.query, entry.batch), options)
@@ -158,8 +158,16 @@ def publish_entry(publication: ExclusivePublication, message: bytes, key: int, o
 
 
 def _ledger(archive: Archive) -> Recording | None:
-    found = archive.recordings(channel_fragment="", stream_id=LEDGER_STREAM_ID)
-    return next((recording for recording in reversed(found) if is_ledger(recording)), None)
+    """The recording that all committers extend: only an extension has one writer.
+
+    Committers that find none begin one each. Of several it is the last that has entries, else the first.
+    """
+    found = [one for one in archive.recordings(channel_fragment="", stream_id=LEDGER_STREAM_ID) if is_ledger(one)]
+    if len(found) <= 1:
+        return found[0] if found else None
+    ends = ((one, archive.max_recorded_position(one.recording_id)) for one in found)
+    written = [one for one, end in ends if end > archive.start_position(one.recording_id)]
+    return written[-1] if written else found[0]
 
 
 def ledger_channel(options: WriteOptions) -> ChannelUri:
@@ -173,7 +181,7 @@ def ledger_channel(options: WriteOptions) -> ChannelUri:
 
 
 @contextmanager
-def _stopped(archive: Archive, ledger: Recording, options: WriteOptions) -> Iterator[None]:
+def _stopped(archive: Archive, recording_id: int, options: WriteOptions) -> Iterator[None]:
     """Over IPC the ledger's recording ends with its publication; over the network that takes a while, so this requests it."""
     try:
         yield
@@ -181,27 +189,26 @@ def _stopped(archive: Archive, ledger: Recording, options: WriteOptions) -> Iter
         if options.record_to is None:
             # If the request fails, the next committer waits until the archive misses this one.
             with suppress(AeronError):
-                archive.stop_recording_by_identity(ledger.recording_id)
+                archive.stop_recording_by_identity(recording_id)
 
 
-def _begin(archive: Archive, options: WriteOptions, deadline: float) -> tuple[Recording, ExclusivePublication]:
-    """A first recording, of this publication alone."""
+def _begin(archive: Archive, options: WriteOptions, deadline: float) -> Recording:
+    """Begins a recording without entries, and returns the one to extend."""
     channel = ledger_channel(options)
-    publication = archive.client.add_exclusive_publication(channel, LEDGER_STREAM_ID)
-    try:
+    with archive.client.add_exclusive_publication(channel, LEDGER_STREAM_ID) as publication:
         archive.start_recording(
             _of_session(channel, publication),
             LEDGER_STREAM_ID,
             source=source_of(options, options.channel),
             auto_stop=True,
         )
-        while (found := _ledger(archive)) is None:
-            _late(deadline, "the archive began no ledger in time")
-        _wait_active(archive, found, deadline)
-    except BaseException:
-        publication.close()
-        raise
-    return found, publication
+        left = max(deadline - time.monotonic(), 0.0)
+        begun = archive.wait_recording("", LEDGER_STREAM_ID, publication.session_id, timeout=left)
+        with _stopped(archive, begun, options):
+            pass
+    found = _ledger(archive)
+    assert found is not None  # noqa: S101 - it is the one begun, or another
+    return found
 
 
 def _extend(archive: Archive, ledger: Recording, options: WriteOptions, deadline: float) -> ExclusivePublication:
@@ -222,32 +229,38 @@ def _extend(archive: Archive, ledger: Recording, options: WriteOptions, deadline
             mtu=ledger.mtu_length,
         )
         publication = archive.client.add_exclusive_publication(channel, LEDGER_STREAM_ID)
+        recorded = _of_session(ledger_channel(options), publication)
         try:
             archive.extend_recording(
                 ledger.recording_id,
-                _of_session(ledger_channel(options), publication),
+                recorded,
                 LEDGER_STREAM_ID,
                 source=source_of(options, options.channel),
                 auto_stop=True,
             )
-            _wait_active(archive, ledger, deadline)
+            if _is_recorded(archive, ledger, publication, deadline):
+                return publication
+            with suppress(AeronError):
+                archive.stop_recording(recorded, LEDGER_STREAM_ID)
+            publication.close()
         except PeerError:
             publication.close()
             _late(deadline, f"ledger recording {ledger.recording_id} cannot be extended")
         except BaseException:
             publication.close()
             raise
-        else:
-            return publication
 
 
 def _of_session(channel: ChannelUri, publication: ExclusivePublication) -> ChannelUri:
     return channel.with_params(session_id=publication.session_id)
 
 
-def _wait_active(archive: Archive, ledger: Recording, deadline: float) -> None:
+def _is_recorded(archive: Archive, ledger: Recording, publication: ExclusivePublication, deadline: float) -> bool:
+    """Waits until the recording goes on. False: with another committer's publication, whose request came at the same time."""
     while archive.recording_position(ledger.recording_id) is None:
         _late(deadline, f"ledger recording {ledger.recording_id} did not begin in time")
+    now = archive.recording(ledger.recording_id)
+    return now is not None and now.session_id == publication.session_id
 
 
 def _has_entry(archive: Archive, entry: Entry, options: WriteOptions) -> bool:
@@ -265,7 +278,7 @@ def _sync(options: WriteOptions, recording: Recording, begin: int, end: int) -> 
 
     The archive's own sync level may be lower than what this sink was asked for; syncing a file is not bound to who wrote it.
     """
-    if options.sync_level == 0 or options.record_to is None:
+    if options.sync_level == 0 or options.record_to is None or begin == end:
         return
     sync = os.fdatasync if options.sync_level == 1 else os.fsync
     folder = Path(options.record_to)
