@@ -219,7 +219,9 @@ def followed(
                             return
                     reached[recording_id] = batch.column("next_position")[-1].as_py()
                 # A message lies in one term: of what begins before the last border of terms, nothing can come any more.
-                reached[recording_id] = max(reached[recording_id], min(to, limit - limit % recording.term_buffer_length))
+                reached[recording_id] = max(
+                    reached[recording_id], min(to, limit - limit % recording.term_buffer_length)
+                )
         if not grew and (not is_active or stop.wait(bounds.seconds)):
             return
 

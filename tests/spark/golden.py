@@ -2,7 +2,7 @@
 
     python -m tests.spark.golden VERSION
 
-writes tests/golden/spark/checkpoints-VERSION.tar.gz. It is run once for each version of the offset or of the ledger's entries
+writes tests/golden/spark/checkpoints-VERSION.tar.gz. It is run once for each change of an offset or of the ledger's entries
 and its output never made again: the test is that a later release goes on from it.
 """
 

@@ -24,11 +24,13 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 
 from aeron_spark.archive.client import Archive
 from aeron_spark.archive.segments import Folder
+from aeron_spark.channel import ChannelUri
 from aeron_spark.cli.__main__ import main
 from aeron_spark.errors import AeronError, DataLossError, UsageError, WaitTimeoutError
 from aeron_spark.spark import ledger
 from aeron_spark.spark.listener import Lag, lag
 from aeron_spark.spark.planning.committed import check_isolation
+from aeron_spark.spark.planning.offsets import OFFSET_VERSION
 from aeron_spark.spark.planning.options import ReadOptions
 from aeron_spark.spark.planning.selection import select_recordings
 from aeron_spark.spark.reading.batch import AeronBatchReader
@@ -403,6 +405,92 @@ def test_committed_recordings_that_were_purged(sink: Sink) -> None:
     assert sink.read() == [b"b"]
     with pytest.raises(DataLossError, match="purged before it was read"):
         stream_rows(sink)
+
+
+def test_a_stream_tells_of_entries_that_were_purged_before_it_read_them(aeron_dir: Path, archive_dir: Path) -> None:
+    with recorded.archive(aeron_dir, archive_dir, {"aeron.archive.segment.file.length": "1m"}) as archive:
+        sink = Sink(archive)
+        assert sink.commit(sink.task(b"0", batch=0))
+        with streaming(sink, startingPositions="earliest") as running:
+            first = running.initialOffset()
+            seen = running.latestOffset(first, ReadAllAvailable())
+            assert _rows(running, first, seen) == [b"0"]
+            control = archive.control
+            for batch in range(1, 20):
+                long = replace(ENTRY, query=sink.query, batch=batch, ranges=ENTRY.ranges * 650)  # 62 KB
+                assert commit.append(control, long, sink.options)
+            (found,) = (one for one in control.recordings() if ledger.is_ledger(one))
+            control.purge_segments(found.recording_id, 1 << 20)
+            running.planner.pace.due_at = 0.0
+            with pytest.raises(DataLossError, match="purged before this query read them"):
+                running.latestOffset(seen, ReadAllAvailable())
+        with streaming(sink) as restarted:
+            with pytest.raises(DataLossError, match="purged before this query read them"):
+                restarted.latestOffset(seen, ReadAllAvailable())
+            # Of a batch 0 that crashed Spark has the end, and asks for an initial offset again.
+            crashed = {**restarted.planner.newest(), "starts": seen["starts"]}
+            with pytest.raises(DataLossError, match="purged before this query read them"):
+                restarted.partitions(restarted.initialOffset(), crashed)
+        close_pool()
+
+
+def test_a_stream_tells_of_a_ledger_that_lost_its_tail_and_grew_again(sink: Sink) -> None:
+    control = sink.archive.control
+    assert sink.commit(sink.task(b"0", batch=0))
+    (found,) = (one for one in control.recordings() if ledger.is_ledger(one))
+    wait_until(lambda: control.stop_position(found.recording_id) is not None, 20, "the commit to end")
+    kept = control.stop_position(found.recording_id)
+    assert kept is not None
+    assert sink.commit(sink.task(b"1", batch=1))
+    with streaming(sink, startingPositions="earliest") as running:
+        first = running.initialOffset()
+        seen = running.latestOffset(first, ReadAllAvailable())
+        assert _rows(running, first, seen) == [b"0", b"1"]
+        wait_until(lambda: control.stop_position(found.recording_id) is not None, 20, "the commit to end")
+        control.truncate_recording(found.recording_id, kept)
+        running.planner.pace.due_at = 0.0
+        with pytest.raises(DataLossError, match=f"the ledger now ends at {kept}"):
+            running.latestOffset(seen, ReadAllAvailable())
+        other = Sink(sink.archive)
+        assert other.commit(other.task(b"of another query", batch=0))
+        assert sink.commit(sink.task(b"1", batch=1))
+        with pytest.raises(DataLossError, match="another entry stands before position"):
+            running.latestOffset(seen, ReadAllAvailable())
+    with streaming(sink) as restarted, pytest.raises(DataLossError, match="another entry stands before position"):
+        restarted.latestOffset(seen, ReadAllAvailable())
+    unmarked = {**{name: part for name, part in seen.items() if name != "marks"}, "version": 1}
+    with streaming(sink) as restarted:  # from a checkpoint of a release before
+        end = restarted.latestOffset(unmarked, ReadAllAvailable())
+        assert end["version"] == OFFSET_VERSION
+
+
+def test_a_session_is_that_of_the_entry(sink: Sink) -> None:
+    """A batch has the same rows though the recording was extended by another session since."""
+    done = sink.task(b"a", batch=0)
+    assert sink.commit(done)
+    (part,) = done.ranges
+    control = sink.archive.control
+    with streaming(sink, startingPositions="earliest", sessionId=str(part.session_id)) as reader:
+        start = reader.initialOffset()
+        end = reader.latestOffset(start, ReadAllAvailable())
+        assert _rows(reader, start, end) == [b"a"]
+        close_pool()
+        wait_until(lambda: control.stop_position(part.recording_id) is not None, 20, "the recording to stop")
+        (recording,) = (one for one in control.recordings() if one.recording_id == part.recording_id)
+        term = recording.term_buffer_length
+        channel = ChannelUri.parse(recorded.CHANNEL).with_params(
+            init_term_id=recording.initial_term_id,
+            term_id=recording.term_id(part.end),
+            term_offset=part.end % term,
+            term_length=term,
+        )
+        with control.client.add_exclusive_publication(channel, STREAM_ID) as other:
+            session = f"{recorded.CHANNEL}|session-id={other.session_id}"
+            control.extend_recording(part.recording_id, session, STREAM_ID)
+            wait_until(lambda: control.recording_position(part.recording_id) is not None, 20, "the extension")
+        assert _rows(reader, start, end) == [b"a"]
+        assert sink.read(sessionId=str(part.session_id)) == [b"a"]
+        assert sink.read(sessionId=str(other.session_id)) == []
 
 
 def test_retention_keeps_the_ledger_and_tells_what_was_committed(

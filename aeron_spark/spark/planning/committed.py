@@ -8,9 +8,12 @@ a part of what was committed together.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from uuid import UUID
 
+from aeron_spark.archive.fingerprints import same_fingerprint
 from aeron_spark.archive.recordings import Recording, is_ledger
+from aeron_spark.archive.segments import Extent
 from aeron_spark.archive.sources import RecordingSource
 from aeron_spark.errors import DataLossError, UsageError
 from aeron_spark.spark.ledger import Entry, OffsetEntry, PublishedRange, first_of_each, read_entries
@@ -56,9 +59,14 @@ def check_isolation(options: ReadOptions) -> None:
 
 
 def chosen_recordings(folder: RecordingSource, options: ReadOptions) -> dict[int, Recording]:
-    """The recordings that the options choose, without the ledger's own."""
-    found = select_recordings(folder, options, allow_none=True)
+    """The recordings that the options choose, whatever their session is now, without the ledger's own."""
+    found = select_recordings(folder, replace(options, session_id=None), allow_none=True)
     return {recording.recording_id: recording for recording in found if not is_ledger(recording)}
+
+
+def _is_of_session(part: PublishedRange, options: ReadOptions) -> bool:
+    """By the entry, which never changes: an extension gives the recording another session."""
+    return options.session_id in (None, part.session_id)
 
 
 def check_ledger(folder: RecordingSource) -> None:
@@ -109,14 +117,16 @@ def committed_ranges(
                     f"{folder.path}: put its segment files there"
                 )
             may_be_chosen = part.recording_id in (options.recording_ids or [part.recording_id])
-            may_be_chosen = may_be_chosen and options.stream_id in (None, part.stream_id)
+            may_be_chosen = (
+                may_be_chosen and options.stream_id in (None, part.stream_id) and _is_of_session(part, options)
+            )
             if part.recording_id not in known and purged_is_loss and may_be_chosen:
                 raise DataLossError(
                     f"recording {part.recording_id} of {folder.path}, in which [{part.begin}, {part.end}) was committed, is "
                     f"gone: it was purged before it was read"
                 )
             recording = chosen.get(part.recording_id)
-            if recording is None:
+            if recording is None or not _is_of_session(part, options):
                 continue
             if identity_of(recording) != part.identity:
                 raise DataLossError(
@@ -154,6 +164,9 @@ class LedgerView:
         self.positions: dict[int, int] = {}
         self.starts: dict[int, int] = {}
         self.identities: dict[int, int] = {}
+        self._extents: dict[int, Extent] = {}
+        #: Up to where it was read, with marks.
+        self.newest = self.offset({}, {})
 
     def refresh(self, *, fresh: bool) -> None:
         """Reads what was appended since."""
@@ -166,13 +179,17 @@ class LedgerView:
         self.folder.refresh()
         check_ledger(self.folder)
         for recording in filter(is_ledger, self.folder.recordings()):
-            start = self.folder.extent(recording.recording_id).start_position
+            extent = self.folder.extent(recording.recording_id)
+            self._extents[recording.recording_id] = extent
             self.identities.setdefault(recording.recording_id, identity_of(recording))
-            self.starts.setdefault(recording.recording_id, start)
-            self.positions.setdefault(recording.recording_id, start)
+            self.starts.setdefault(recording.recording_id, extent.start_position)
+            self.positions.setdefault(recording.recording_id, extent.start_position)
+        self.check(self.newest)
         for item in read_entries(self.folder, self.positions):
             self.entries += first_of_each([item], self._seen)
             self.positions[item.recording_id] = item.next_position
+        if self.positions != self.newest.by_id(self.newest.positions):
+            self.newest = self.marked(self.offset(self.positions, {}))
         # Once more: entries read now may name recordings that began after the first refresh.
         self.folder.refresh()
 
@@ -184,21 +201,50 @@ class LedgerView:
             identities={key: self.identities[key] for key in positions},
         )
 
+    def marked(self, offset: Offset) -> Offset:
+        """The same with the fingerprints of the entries before its positions."""
+        marks = self.folder.fingerprints(offset.ids, offset.positions)
+        return Offset.of(
+            ids=offset.ids,
+            positions=offset.positions,
+            starts=offset.starts,
+            identities=offset.identities,
+            marks=marks,
+        )
+
     def check(self, offset: Offset) -> None:
-        """Raises if a checkpoint's offset is not one of this ledger."""
-        for recording_id, position, identity in zip(
-            offset.ids.tolist(), offset.positions.tolist(), offset.identities.tolist(), strict=True
-        ):
+        """Raises if a checkpoint's offset is not one of this ledger, or the ledger no longer what was read."""
+        ids, positions = offset.ids.tolist(), offset.positions.tolist()
+        for recording_id, position, identity in zip(ids, positions, offset.identities.tolist(), strict=True):
             if self.identities.get(recording_id) != identity:
                 raise UsageError(
                     f"recording {recording_id} of the checkpoint is not the ledger of {self._options.path}: a checkpoint "
                     f"belongs to one archive and one isolation, give the right ones, or a new checkpoint folder"
                 )
-            if position > self.positions[recording_id]:
+            self.check_holds(recording_id, position)
+            if position > self._extents[recording_id].limit_position:
                 raise DataLossError(
-                    f"ledger recording {recording_id} of {self._options.path}: position {position} was "
-                    f"read before, but the ledger now ends at {self.positions[recording_id]}"
+                    f"ledger recording {recording_id} of {self._options.path}: position {position} was read before, but "
+                    f"the ledger now ends at {self._extents[recording_id].limit_position}: it was truncated, or the archive "
+                    f"lost its tail in a crash; begin with a new checkpoint folder"
                 )
+        found = self.folder.fingerprints(offset.ids, offset.positions).tolist()
+        for recording_id, position, mark, now in zip(ids, positions, offset.marks.tolist(), found, strict=True):
+            if not same_fingerprint(mark, now):
+                raise DataLossError(
+                    f"ledger recording {recording_id} of {self._options.path}: another entry stands before position "
+                    f"{position} than when this query reached it: the ledger was truncated, or lost its tail in a crash, and "
+                    f"grew again; begin with a new checkpoint folder"
+                )
+
+    def check_holds(self, recording_id: int, position: int) -> None:
+        """Raises if entries from this position on were purged."""
+        start = self._extents[recording_id].start_position
+        if position < start:
+            raise DataLossError(
+                f"ledger recording {recording_id} of {self._options.path} now starts at {start}: entries from position "
+                f"{position} on were purged before this query read them; begin with a new checkpoint folder"
+            )
 
     def between(self, start: Offset, end: Offset) -> list[OffsetEntry]:
         """Entries of (start, end]."""
@@ -246,16 +292,18 @@ class CommittedPlanner:
         chosen = chosen_recordings(ledger.folder, self._options) if entries else {}
         left = _EntryBudget(budget)
         for item in entries:
-            if not left.takes([part for part in item.entry.ranges if part.recording_id in chosen]):
+            parts = [part for part in item.entry.ranges if _is_of_session(part, self._options)]
+            if not left.takes([part for part in parts if part.recording_id in chosen]):
                 break
             reached[item.recording_id] = item.next_position
-        self._reached = ledger.offset(reached, starts)
+        is_moved = reached != start.by_id(start.positions)
+        self._reached = ledger.marked(ledger.offset(reached, starts)) if is_moved else start
         return self._reached
 
     def newest(self) -> dict[str, object]:
         """The end of the ledger, and the committed ranges behind the last offset: see ``lag``."""
         ledger = self._recent(fresh=False)
-        newest = ledger.offset(ledger.positions, {}).json
+        newest = ledger.newest.json
         return newest if self._reached is None else {**newest, "behind": self._behind_of(ledger, self._reached)}
 
     def _behind_of(self, ledger: LedgerView, reached: Offset) -> dict[str, object]:
@@ -272,7 +320,7 @@ class CommittedPlanner:
         unread: dict[int, list[PublishedRange]] = {recording_id: [] for recording_id in sorted(chosen)}
         for item in ledger.between(reached, end):
             for part in item.entry.ranges:
-                if part.recording_id in unread:
+                if part.recording_id in unread and _is_of_session(part, self._options):
                     unread[part.recording_id].append(part)
         return {
             "after": {str(key): position for key, position in reached.by_id(reached.positions).items()},
@@ -296,6 +344,9 @@ class CommittedPlanner:
         first.check_advances_to(last)
         ledger = self._recent(fresh=True)
         ledger.check(last)
+        # A batch 0 that crashed begins where its end says.
+        for recording_id, begin in last.by_id(first.begins(last)).items():
+            ledger.check_holds(recording_id, begin)
         entries = [item.entry for item in ledger.between(first, last)]
         return list(committed_ranges(ledger.folder, entries, self._options, purged_is_loss=True))
 
