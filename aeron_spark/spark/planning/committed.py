@@ -7,6 +7,7 @@ a part of what was committed together.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from uuid import UUID
@@ -153,14 +154,21 @@ def committed_ranges(
 
 
 class LedgerView:
-    """The ledger as far as it was read: entries that count, and how far each of its recordings goes."""
+    """The ledger as far as it was read: entries that count, and how far each of its recordings goes.
+
+    An entry of two ranges takes about 1 KB, for the life of the query.
+    """
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
         self._seen: set[tuple[UUID, int]] = set()
         self.pace = Pace(REFRESH_INTERVAL_SECONDS)
         self.folder = open_folder(options)
-        self.entries: list[OffsetEntry] = []
+        #: Of each recording, in the order of positions.
+        self.entries: dict[int, list[OffsetEntry]] = {}
+        self.count = 0
+        #: Recordings that entries name.
+        self.named: set[int] = set()
         self.positions: dict[int, int] = {}
         self.starts: dict[int, int] = {}
         self.identities: dict[int, int] = {}
@@ -186,7 +194,10 @@ class LedgerView:
             self.positions.setdefault(recording.recording_id, extent.start_position)
         self.check(self.newest)
         for item in read_entries(self.folder, self.positions):
-            self.entries += first_of_each([item], self._seen)
+            for counting in first_of_each([item], self._seen):
+                self.entries.setdefault(item.recording_id, []).append(counting)
+                self.named.update(part.recording_id for part in counting.entry.ranges)
+                self.count += 1
             self.positions[item.recording_id] = item.next_position
         if self.positions != self.newest.by_id(self.newest.positions):
             self.newest = self.marked(self.offset(self.positions, {}))
@@ -248,12 +259,17 @@ class LedgerView:
 
     def between(self, start: Offset, end: Offset) -> list[OffsetEntry]:
         """Entries of (start, end]."""
-        begins, ends = end.by_id(start.begins(end)), end.by_id(end.positions)
-        return [
-            item
-            for item in self.entries
-            if item.recording_id in ends and begins[item.recording_id] <= item.position < ends[item.recording_id]
-        ]
+        begins = end.by_id(start.begins(end))
+        found: list[OffsetEntry] = []
+        for recording_id, last in end.by_id(end.positions).items():
+            entries = self.entries.get(recording_id, [])
+            first, behind = (bisect_left(entries, at, key=_position_of) for at in (begins[recording_id], last))
+            found += entries[first:behind]
+        return found
+
+
+def _position_of(item: OffsetEntry) -> int:
+    return item.position
 
 
 class CommittedPlanner:
@@ -308,15 +324,14 @@ class CommittedPlanner:
 
     def _behind_of(self, ledger: LedgerView, reached: Offset) -> dict[str, object]:
         known = self._behind
-        if known is None or known[0].json != reached.json or known[1] != len(ledger.entries):
+        if known is None or known[0].json != reached.json or known[1] != ledger.count:
             end = ledger.offset(ledger.positions, reached.by_id(reached.starts))
-            known = (reached, len(ledger.entries), self._count(ledger, reached, end))
+            known = (reached, ledger.count, self._count(ledger, reached, end))
             self._behind = known
         return known[2]
 
     def _count(self, ledger: LedgerView, reached: Offset, end: Offset) -> dict[str, object]:
-        named = {part.recording_id for item in ledger.entries for part in item.entry.ranges}
-        chosen = chosen_recordings(ledger.folder, self._options).keys() & named
+        chosen = chosen_recordings(ledger.folder, self._options).keys() & ledger.named
         unread: dict[int, list[PublishedRange]] = {recording_id: [] for recording_id in sorted(chosen)}
         for item in ledger.between(reached, end):
             for part in item.entry.ranges:
