@@ -179,12 +179,14 @@ class Replay:
         begun, state = time.monotonic(), self.state
         with self._interrupts():
             while True:
+                before, is_whole = state.messages, self._seek_ns is None
                 self._round()
                 if self._ended:
                     break
                 if self._seek_ns is None:
                     state.rounds += 1
-                    if not self._loop:
+                    # Without messages there is nothing to wait for: the next round would begin at once, for ever.
+                    if not self._loop or (is_whole and state.messages == before):
                         break
         return Summary(
             ended=self._ended or "end",

@@ -338,6 +338,13 @@ def test_a_loop_begins_again(market: Market) -> None:
     assert player.summary.ended == "quit"
 
 
+def test_a_loop_over_no_messages_ends(market: Market) -> None:
+    player = Player(market, 0, loop=True)
+    player.messages = player.messages.filter("position < 0")
+    player.play()
+    assert (player.summary.ended, player.summary.rounds) == ("end", 1)
+
+
 def test_slow_subscribers_hold_it_back_and_miss_nothing(market: Market) -> None:
     player = Player(market, 0, term="64k", speed=math.inf)
     waited: list[str] = []
