@@ -84,25 +84,17 @@ static as_result reserve(asi_conductor *conductor, const asi_log_file_request *r
     return populated == log->map.length ? AS_OK : start_waiting(conductor, request, log, path, populated);
 }
 
-static asi_waiting_command *find_waiting(const asi_conductor *conductor, int64_t registration_id)
-{
-    for (int32_t i = 0; i < conductor->waiting_commands.count; i++)
-    {
-        asi_waiting_command *command = conductor->waiting_commands.items[i];
-        if (registration_id == command->registration_id)
-        {
-            return command;
-        }
-    }
-    return NULL;
-}
-
 /* Moves the log that the command waited for to its publication. */
-static as_result take_log(asi_waiting_command *command, asi_log *log, char **path)
+static as_result take_log(asi_waiting_command *command, const asi_log_file_request *request, asi_log *log, char **path)
 {
     if (command->is_refused)
     {
         return fail_for_room(command->path);
+    }
+    if (command->log.term_length != request->term_length) /* it is that of a tagged publication, which can be another one now */
+    {
+        return asi_fail(AS_E_USAGE, ASI_ERR_RESOURCE_TEMPORARILY_UNAVAILABLE,
+            "term-length=%d became %d while storage was reserved, please retry", command->log.term_length, request->term_length);
     }
     *log = command->log;
     *path = command->path;
@@ -113,10 +105,9 @@ static as_result take_log(asi_waiting_command *command, asi_log *log, char **pat
 
 as_result asi_log_file_create(asi_conductor *conductor, const asi_log_file_request *request, asi_log *log, char **path)
 {
-    asi_waiting_command *waiting = find_waiting(conductor, request->registration_id);
-    if (NULL != waiting)
+    if (NULL != conductor->resumed_command)
     {
-        return take_log(waiting, log, path);
+        return take_log(conductor->resumed_command, request, log, path);
     }
     const asi_driver_settings *settings = conductor->settings;
     const int32_t page_size = (int32_t)settings->file_page_size;
@@ -178,6 +169,19 @@ void asi_waiting_command_close(asi_conductor *conductor, asi_waiting_command *co
     free(command->path);
     free(command->message);
     free(command);
+}
+
+static asi_waiting_command *find_waiting(const asi_conductor *conductor, int64_t registration_id)
+{
+    for (int32_t i = 0; i < conductor->waiting_commands.count; i++)
+    {
+        asi_waiting_command *command = conductor->waiting_commands.items[i];
+        if (registration_id == command->registration_id)
+        {
+            return command;
+        }
+    }
+    return NULL;
 }
 
 bool asi_log_file_cancel(asi_conductor *conductor, int64_t client_id, int64_t registration_id)

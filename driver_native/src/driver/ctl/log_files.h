@@ -20,7 +20,8 @@ typedef struct asi_log_file_request
 } asi_log_file_request;
 
 /* The caller frees *path when it is set, also after a failure. AS_AGAIN: storage is being reserved; keep the command with
- * asi_log_file_keep_command. */
+ * asi_log_file_keep_command. conductor->resumed_command gets the log that it waited for. Nothing else does, whatever its id:
+ * clients choose their correlation ids, and can foresee those of images. */
 as_result asi_log_file_create(
     asi_conductor *conductor, const asi_log_file_request *request, asi_log *log, char **path) AS_MUST_USE;
 /* No effect when the log was never created. */

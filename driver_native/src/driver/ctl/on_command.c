@@ -279,7 +279,9 @@ int asi_waiting_commands_do_work(asi_conductor *conductor)
     asi_waiting_command *command = asi_log_files_do_work(conductor, &work);
     if (NULL != command)
     {
+        conductor->resumed_command = command;
         carry_out(conductor, command->type_id, command->message, command->length);
+        conductor->resumed_command = NULL;
         asi_waiting_command_close(conductor, command);
     }
     return work;

@@ -90,6 +90,7 @@ struct asi_conductor
     asi_list publications;  /* of asi_ipc_publication, owned */
     asi_list subscriptions; /* of asi_ctl_subscription, owned */
     asi_list waiting_commands; /* of asi_waiting_command, owned; see log_files.h */
+    struct asi_waiting_command *resumed_command; /* the one of them that runs now: it alone gets its log. NULL: none */
     int32_t next_session_id;
     asi_network network;
 
