@@ -178,8 +178,56 @@ static void a_neighbour_that_tells_is_told_everything(void)
     memory_rig_close(&h);
 }
 
+/* A driver from the settings, which is told everything, at the test's socket. */
+static void adjust_resolver_of_long_datagrams(asi_driver_settings *settings)
+{
+    adjust_resolver(settings);
+    snprintf(settings->resolver_bootstrap, sizeof(settings->resolver_bootstrap), "127.0.0.1:24100");
+    settings->mtu_length = AS_MAX_UDP_PAYLOAD_LENGTH;
+    settings->initial_window_length = 2 * AS_MAX_UDP_PAYLOAD_LENGTH;
+}
+
+enum { LONG_ENTRY = 528, LONG_ENTRIES = (AS_MAX_UDP_PAYLOAD_LENGTH - 8) / LONG_ENTRY };
+
+/* The longest names at the longest MTU: a datagram ends with the last name that fits, and no byte is written beyond it. */
+static void names_that_fill_the_longest_datagram(void)
+{
+    memory_rig h;
+    uint8_t bytes[8 + LONG_ENTRY] __attribute__((aligned(8)));
+    static uint8_t heard[AS_MAX_UDP_PAYLOAD_LENGTH] __attribute__((aligned(8)));
+    char name[513];
+    memory_rig_open(&h, adjust_resolver_of_long_datagrams);
+    (void)tell_of_oneself(&h);
+    memset(name, 'n', sizeof(name));
+    name[512] = '\0';
+    for (int32_t i = 0; i <= LONG_ENTRIES; i++)
+    {
+        name[0] = (char)('A' + i / 26);
+        name[1] = (char)('a' + i % 26);
+        const int32_t length = 8 + put_entry(bytes + 8, 0x0100000Au, 8050, name);
+        const asi_frame_prefix prefix = { .frame_length = length, .type = ASI_FRAME_RESOLUTION };
+        memcpy(bytes, &prefix, sizeof(prefix));
+        memory_rig_send(&h, bytes, length, 8050);
+        h.rig.now_ns += 11 * RIG_MS;
+        memory_rig_cycles(&h, 1);
+    }
+    int32_t longest = 0;
+    for (int i = 0; i < 30; i++)
+    {
+        h.rig.now_ns += 100 * RIG_MS;
+        memory_rig_cycles(&h, 1);
+        asi_incoming datagram = { .buffer = heard, .capacity = sizeof(heard) };
+        int32_t received;
+        CHECK_I64(fake_receive(&h.net, h.peer, &datagram, 1, &received), AS_OK);
+        longest = received > 0 && datagram.length > longest ? datagram.length : longest;
+    }
+    CHECK_I64(longest, 8 + 24 + LONG_ENTRIES * LONG_ENTRY); /* with the name of the test's own driver */
+    memory_rig_close(&h); /* frees the buffer: the allocator finds what was written beyond it */
+}
+
 int main(void)
 {
+    RUN(names_that_fill_the_longest_datagram);
     RUN(invented_neighbours);
     RUN(a_neighbour_that_is_silent_is_told_little);
     RUN(a_neighbour_that_tells_is_told_everything);

@@ -554,12 +554,12 @@ static int32_t put_names(
     {
         const cached_name *entry = &gossip->cache[(to->next_name + count) % gossip->cache_count];
         const int64_t age_ms = (conductor->now_ns - entry->last_activity_ns) / 1000000LL;
-        const int32_t with_entry = put_entry(gossip->outgoing, *length, &entry->address, entry->name, 0, age_ms);
+        const int32_t with_entry = *length + entry_length(&entry->address, entry->name);
         if (with_entry > allowance && (count > 0 || allowance < gossip->mtu_length))
         {
             break;
         }
-        *length = with_entry;
+        *length = put_entry(gossip->outgoing, *length, &entry->address, entry->name, 0, age_ms);
         count++;
     }
     return count;
