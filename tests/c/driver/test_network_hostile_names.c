@@ -225,9 +225,35 @@ static void names_that_fill_the_longest_datagram(void)
     memory_rig_close(&h); /* frees the buffer: the allocator finds what was written beyond it */
 }
 
+/* A name with a NUL would be kept up to there, and forwarded so: without a character it spoils the rest of the datagram. */
+static void names_with_a_nul(void)
+{
+    static const struct { char name[4]; int32_t entries; } ROWS[] = {
+        { "abcd", 2 }, { "\0bcd", 1 }, { "ab\0d", 1 }, { "abc\0", 1 }
+    };
+    for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++)
+    {
+        memory_rig h;
+        uint8_t bytes[64] __attribute__((aligned(8)));
+        memory_rig_open(&h, adjust_resolver);
+        const int32_t length = 8 + put_entry(bytes + 8, 0x0100000Au, 8050, "four");
+        const asi_frame_prefix prefix = { .frame_length = length, .type = ASI_FRAME_RESOLUTION };
+        memcpy(bytes, &prefix, sizeof(prefix));
+        memcpy(bytes + 8 + 14, ROWS[i].name, sizeof(ROWS[i].name));
+        memory_rig_send(&h, bytes, length, 8050);
+        (void)tell_of_oneself(&h);
+        h.rig.now_ns += 100 * RIG_MS;
+        memory_rig_cycles(&h, 1);
+        CHECK_I64(rig_counter_of_type(&h.rig, ASI_COUNTER_TYPE_RESOLVER_CACHE), ROWS[i].entries);
+        CHECK_I64(rig_system(&h.rig, ASI_SYSTEM_INVALID_PACKETS), 2 - ROWS[i].entries);
+        memory_rig_close(&h);
+    }
+}
+
 int main(void)
 {
     RUN(names_that_fill_the_longest_datagram);
+    RUN(names_with_a_nul);
     RUN(invented_neighbours);
     RUN(a_neighbour_that_is_silent_is_told_little);
     RUN(a_neighbour_that_tells_is_told_everything);

@@ -373,6 +373,10 @@ static int64_t read_entry_untrusted(const uint8_t *bytes, int64_t left, received
     {
         return 0;
     }
+    if (NULL != memchr(bytes + name_at, '\0', (size_t)name_length))
+    {
+        return 0; /* it would be forwarded up to there, without a character perhaps, which no driver accepts */
+    }
     entry->address = asi_address_any(ENTRY_V4 == type ? AF_INET : AF_INET6);
     memcpy(ENTRY_V4 == type ? (void *)&entry->address.v4.sin_addr : (void *)&entry->address.v6.sin6_addr,
         bytes + ENTRY_ADDRESS_OFFSET, (size_t)address_length);
