@@ -38,7 +38,7 @@ MAY_DROP = {
     "as_controlled_assembler_on_fragment": "a handler, called by polls",
 }
 # Functions that only record a failure and return its class, for `return` of the caller.
-RECORDERS = {"asi_fail", "asi_fail_errno", "asi_fail_in", "asi_client_fail_closed"}
+RECORDERS = {"asi_fail", "asi_fail_errno", "asi_fail_again", "asi_fail_in", "asi_client_fail_closed"}
 
 
 def declared(path: Path) -> Iterator[tuple[str, str, str, bool]]:

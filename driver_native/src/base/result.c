@@ -10,6 +10,7 @@
 typedef struct error_record
 {
     int32_t code;
+    bool is_errno;
     char text[ERROR_TEXT_CAPACITY];
 } error_record;
 
@@ -18,6 +19,8 @@ static _Thread_local error_record last_error;
 const char *as_error_text(void) { return last_error.text; }
 
 int32_t as_error_code(void) { return last_error.code; }
+
+bool asi_error_is_errno(void) { return last_error.is_errno; }
 
 const char *as_version_text(void) { return ASI_VERSION_TEXT; }
 
@@ -32,7 +35,15 @@ as_result asi_fail(as_result class_of_failure, int32_t code, const char *format,
     va_end(args);
     memcpy(last_error.text, text, strlen(text) + 1);
     last_error.code = code;
+    last_error.is_errno = false;
     return class_of_failure;
+}
+
+as_result asi_fail_again(as_result result, int32_t code, bool is_errno, const char *text)
+{
+    asi_fail(result, code, "%s", text);
+    last_error.is_errno = is_errno;
+    return result;
 }
 
 as_result asi_fail_errno(as_result class_of_failure, int32_t errno_value, const char *format, ...)
@@ -42,7 +53,9 @@ as_result asi_fail_errno(as_result class_of_failure, int32_t errno_value, const 
     va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    return asi_fail(class_of_failure, errno_value, "%s: %s", text, strerror(errno_value));
+    asi_fail(class_of_failure, errno_value, "%s: %s", text, strerror(errno_value));
+    last_error.is_errno = true;
+    return class_of_failure;
 }
 
 as_result asi_fail_in(as_result result, const char *format, ...)
@@ -52,5 +65,8 @@ as_result asi_fail_in(as_result result, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    return asi_fail(result, last_error.code, "%s: %s", text, last_error.text);
+    const bool is_errno = last_error.is_errno;
+    asi_fail(result, last_error.code, "%s: %s", text, last_error.text);
+    last_error.is_errno = is_errno;
+    return result;
 }

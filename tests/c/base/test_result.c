@@ -21,6 +21,27 @@ static void records_and_chains(void)
     CHECK_TEXT(as_error_text(), "again: cannot open x: No such file or directory");
 }
 
+/* Errnos and protocol codes have the same numbers. */
+static void tells_errnos_from_protocol_codes(void)
+{
+    asi_fail(AS_E_USAGE, 13, "a protocol code");
+    CHECK(!asi_error_is_errno());
+    asi_fail_errno(AS_E_USAGE, EACCES, "cannot bind");
+    CHECK(asi_error_is_errno());
+    asi_fail_in(AS_E_USAGE, "channel");
+    CHECK(asi_error_is_errno());
+    asi_fail(AS_E_USAGE, 13, "another");
+    CHECK(!asi_error_is_errno());
+    asi_fail_in(AS_E_USAGE, "channel");
+    CHECK(!asi_error_is_errno());
+    CHECK_I64(asi_fail_again(AS_E_USAGE, EACCES, true, "of another thread: 100%"), AS_E_USAGE);
+    CHECK(asi_error_is_errno());
+    CHECK_I64(as_error_code(), EACCES);
+    CHECK_TEXT(as_error_text(), "of another thread: 100%");
+    asi_fail_again(AS_E_USAGE, EACCES, false, "of another thread");
+    CHECK(!asi_error_is_errno());
+}
+
 static void cuts_what_is_too_long(void)
 {
     static char huge[20000];
@@ -54,6 +75,7 @@ static void is_per_thread(void)
 int main(void)
 {
     RUN(records_and_chains);
+    RUN(tells_errnos_from_protocol_codes);
     RUN(cuts_what_is_too_long);
     RUN(is_per_thread);
     return 0;

@@ -1,7 +1,9 @@
 /* The error that a user gets for an impossible channel: the stock C driver's code, and a text that says what to change. Each
  * row is a command to one driver, which keeps what the rows before have added; rows of code 0 only prepare. Codes of many more
  * channels are in test_network_commands.c. Spec: 03 §6, 05 §3-6. */
+#include "memory_rig.h"
 #include "network_rig.h"
+#include "shm/error_log.h"
 
 #define PUB ASI_CMD_ADD_PUBLICATION
 #define XPUB ASI_CMD_ADD_EXCLUSIVE_PUBLICATION
@@ -30,6 +32,7 @@ static const bad_row ROWS[] = {
     { PUB, 11, "aeron:udp?endpoint=127.0.0.1:0", { "port=0" } },
     { PUB, 9, "aeron:udp?endpoint=no.such.host.invalid:24700", { "no.such.host.invalid", "endpoint" } },
     { SUB, 9, "aeron:udp?endpoint=127.0.0.1:24700|control=no.such.host.invalid:1", { "no.such.host.invalid", "control" } },
+    { PUB, 11, "aeron:udp?endpoint=255.255.255.255:24700", { "(13) Permission denied" } }, /* not (-13), an image rejected */
     { PUB, 11, "aeron:udp?endpoint=224.20.30.40:24700", { "must be odd", "224.20.30.40" } },
     { PUB, 11, UDP "|interface=10.99.99.99/24", { "could not find matching interface", "10.99.99.99/24" } },
     { SUB, 11, "aeron:udp?endpoint=224.20.30.39:24700|interface={no-such}", { "unknown interface no-such", "multicast" } },
@@ -175,8 +178,28 @@ static void what_bad_channels_say(void)
     CHECK_I64(failures, 0);
 }
 
+static void look_for_errno(const asi_error_entry *entry, void *context)
+{
+    bool *is_found = context;
+    static const char EXPECTED[] = "(1) Operation not permitted";
+    *is_found = *is_found || (entry->text_length >= (int64_t)sizeof(EXPECTED) &&
+        0 == strncmp(entry->text, EXPECTED, sizeof(EXPECTED) - 1));
+}
+
+/* What a firewall refuses to the sender is no invalid channel, which has the same number. */
+static void what_a_socket_refuses_is_an_errno(memory_rig *m)
+{
+    bool is_found = false;
+    rig_send_add(&m->rig, PUB, 1, 10, 1001, "aeron:udp?endpoint=127.0.0.1:24100");
+    m->net.fail_with = EPERM;
+    rig_pass(&m->rig, RIG_SECOND);
+    asi_error_log_read_untrusted(m->rig.cnc.error_log, m->rig.cnc.lengths.error_log, 0, look_for_errno, &is_found);
+    CHECK(is_found);
+}
+
 int main(void)
 {
     RUN(what_bad_channels_say);
+    RUN_IN_MEMORY_RIG(what_a_socket_refuses_is_an_errno);
     return 0;
 }

@@ -114,8 +114,8 @@ void asi_on_agent_command(asi_conductor *conductor, const asi_conductor_command 
         case ASI_CONDUCTOR_CREATE_IMAGE: asi_network_image_create(conductor, &command->create_image); break;
         case ASI_CONDUCTOR_PUBLICATION_ERROR: on_publication_error(conductor, &command->publication_error); break;
         case ASI_CONDUCTOR_ERROR:
-            asi_conductor_log_peer_failure(
-                conductor, asi_fail((as_result)command->error.result, command->error.code, "%s", command->error.text));
+            asi_conductor_log_peer_failure(conductor, asi_fail_again((as_result)command->error.result, command->error.code,
+                command->error.is_errno, command->error.text));
             break;
         case ASI_CONDUCTOR_RESPONSE_SETUP: asi_network_subscription_on_response(conductor, &command->response); break;
         case ASI_CONDUCTOR_RESPONSE_CONNECTED: on_response_connected(conductor, &command->response); break;

@@ -14,10 +14,11 @@ void asi_conductor_count(asi_conductor *conductor, int32_t system_counter_id, in
     asi_counters_add(&conductor->counters.counters, system_counter_id, delta);
 }
 
-/* Failures caused by the caller carry a protocol code or EINVAL; other classes carry an errno. */
+/* Failures caused by the caller carry a protocol code or EINVAL, unless a system call reported them; other classes carry an
+ * errno. */
 static bool has_protocol_code(as_result result)
 {
-    return (AS_E_USAGE == result || AS_E_DATA == result) && as_error_code() > ASI_ERR_UNUSED &&
+    return (AS_E_USAGE == result || AS_E_DATA == result) && !asi_error_is_errno() && as_error_code() > ASI_ERR_UNUSED &&
         as_error_code() <= ASI_ERR_PUBLICATION_REVOKED;
 }
 

@@ -58,6 +58,7 @@ typedef struct asi_command_error
 {
     int32_t result; /* an as_result */
     int32_t code;
+    bool is_errno;  /* the code is one */
     char text[ASI_COMMAND_TEXT_CAPACITY]; /* terminated */
 } asi_command_error;
 

@@ -22,7 +22,8 @@ bool asi_receiver_notify_conductor(asi_receiver *receiver, const asi_conductor_c
 
 void asi_receiver_report(asi_receiver *receiver, as_result result)
 {
-    asi_conductor_command command = { .kind = ASI_CONDUCTOR_ERROR, .error = { .result = result, .code = as_error_code() } };
+    asi_conductor_command command = { .kind = ASI_CONDUCTOR_ERROR,
+        .error = { .result = result, .code = as_error_code(), .is_errno = asi_error_is_errno() } };
     snprintf(command.error.text, sizeof(command.error.text), "%s", as_error_text());
     (void)asi_receiver_notify_conductor(receiver, &command);
 }

@@ -24,7 +24,8 @@ void asi_sender_notify_conductor(asi_sender *sender, const asi_conductor_command
 
 void asi_sender_log_failure(asi_sender *sender, as_result result)
 {
-    asi_conductor_command command = { .kind = ASI_CONDUCTOR_ERROR, .error = { .result = result, .code = as_error_code() } };
+    asi_conductor_command command = { .kind = ASI_CONDUCTOR_ERROR,
+        .error = { .result = result, .code = as_error_code(), .is_errno = asi_error_is_errno() } };
     snprintf(command.error.text, sizeof(command.error.text), "%s", as_error_text());
     asi_sender_notify_conductor(sender, &command);
 }
