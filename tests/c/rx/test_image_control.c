@@ -254,6 +254,27 @@ static void a_gap_is_filled_if_it_still_is_one(void)
     }
 }
 
+/* A gap is cut to the window, which the user may set to any length; frames begin at multiples of 32. */
+static void a_gap_ends_where_a_frame_can_begin(void)
+{
+    rx_rig rig;
+    asi_gap gap;
+    bool found_loss;
+    rig_open(&rig, &(rig_options){ .receiver_window = 8192 + 8, .is_unreliable = true });
+    asi_rx_image *image = rig_join(&rig);
+    CHECK_I64(image->next_sm_window, 8192 + 8); /* announced as it was set */
+    peer_data(&rig, 16384, 32);
+    (void)asi_receiver_do_work(&rig.receiver);
+    (void)asi_rx_image_rebuild(image, 0, rig.now_ns, &found_loss, &gap);
+    CHECK_I64(gap.length, 8192);
+    peer_data(&rig, 4096, 992);
+    (void)asi_receiver_do_work(&rig.receiver);
+    asi_rx_image_fill_gap(image, &gap);
+    CHECK(log_has(image, 4096, 992));
+    CHECK_I64(slot_of(image, 0)->frame_length, 0);
+    rig_close(&rig);
+}
+
 static void a_gap_is_filled_with_padding(void)
 {
     const asi_gap gap = { .term_id = INITIAL_TERM, .term_offset = 1024, .length = 2048 };
@@ -600,6 +621,7 @@ int main(void)
     RUN(status_messages_do_not_go_back);
     RUN(when_a_status_message_is_due);
     RUN(a_gap_is_filled_if_it_still_is_one);
+    RUN(a_gap_ends_where_a_frame_can_begin);
     RUN(a_gap_is_filled_with_padding);
     RUN(what_was_filled_stays);
     RUN(nothing_of_the_last_lap_is_taken);

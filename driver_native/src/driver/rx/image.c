@@ -62,7 +62,8 @@ void asi_rx_image_init(asi_rx_image *image, const asi_log *log, const asi_rx_ima
     };
     asi_congestion_init(&image->congestion, &params->congestion, log->term_length, log->mtu_length,
         params->receiver_window_length, params->now_ns);
-    image->max_window = image->congestion.max_window;
+    /* The status messages announce rcv-wnd as it is, but gaps are cut to it, and frames begin at these slots only. */
+    image->max_window = image->congestion.max_window & ~(AS_FRAME_ALIGNMENT - 1);
     image->next_sm_window = asi_congestion_window(&image->congestion);
     image->sm_schedule.position = join_position;
     image->sm_schedule.window = image->next_sm_window;

@@ -142,7 +142,7 @@ typedef struct asi_rx_image
     int64_t over_run_threshold;
     int64_t zeroed_position;    /* below it the log holds received data, or zeros in gaps */
     int64_t filled_position;    /* end of the last filled gap; what begins before it is late */
-    int32_t max_window;
+    int32_t max_window;         /* a multiple of AS_FRAME_ALIGNMENT */
     bool is_heard;              /* data or a heartbeat was accepted */
     int32_t list_index;         /* in the receiver's list of images */
     bool is_rejected;
