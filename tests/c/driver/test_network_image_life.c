@@ -277,6 +277,31 @@ static void nobody_reads_any_more(void)
     close_stage(&s);
 }
 
+/* A subscription is closed and added again before the timer ends its image. P, which has the same receiver, hears of no end. */
+static void who_subscribes_again_at_once(void)
+{
+    stage s;
+    rig_image image;
+    rig_image again;
+    open_image(&s, "", &image);
+    send_data(&s, 4); /* the receiver answers no more than what it hears */
+    pass(&s, 1300 * RIG_MS, 0xC0);
+    remove_subscription(&s, 10);
+    add_subscription(&s, 11, "");
+    send_setup(&s, s.sent);
+    rig_expect_image(&s.rig, 11, &again);
+    CHECK(again.available.image_correlation_id != image.available.image_correlation_id);
+    s.statuses = 0;
+    pass(&s, 3 * RIG_SECOND, 0xC0);
+    CHECK_I64(s.eos_statuses, 0);
+    CHECK(s.statuses >= 10);
+    rig_expect_none(&s.rig);
+    remove_subscription(&s, 11);
+    pass(&s, 3 * RIG_SECOND, 0xC0);
+    CHECK(s.eos_statuses >= 5);
+    close_stage(&s);
+}
+
 /* Spec: 03 §9 "Accepting subscriptions", "Join position of late subscriber". */
 static void when_subscriptions_may_join(void)
 {
@@ -637,6 +662,7 @@ int main(void)
     RUN(what_ends_an_image);
     RUN(how_long_an_image_lingers);
     RUN(nobody_reads_any_more);
+    RUN(who_subscribes_again_at_once);
     RUN(when_subscriptions_may_join);
     RUN(whom_subscriptions_match);
     RUN(what_comes_again);

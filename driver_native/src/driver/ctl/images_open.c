@@ -394,14 +394,21 @@ static as_result check_term_length(const asi_conductor *conductor, const asi_com
 
 /* -- on SETUP ----------------------------------------------------------------------------------------------------------- */
 
-/* Only the newest image of a session sends status messages for it. Spec: 04 §8.4. */
+/* Only the newest image of a session sends status messages for it. Spec: 04 §8.4. One that lost its last subscriber is ACTIVE up
+ * to the next timer, and would then tell the publisher, by the same receiver id, that nobody listens. */
+static bool is_superseded(const asi_network_image *older, const asi_network_image *image)
+{
+    return older != image && (ASI_IMAGE_ACTIVE != older->state || !asi_subscribers_has_working(&older->subscribers)) &&
+        older->channel == image->channel && older->image.stream_id == image->image.stream_id &&
+        older->image.session_id == image->image.session_id;
+}
+
 static void silence_older(asi_conductor *conductor, const asi_network_image *image)
 {
     for (int32_t i = 0; i < conductor->network.images.count; i++)
     {
         asi_network_image *older = conductor->network.images.items[i];
-        if (older != image && ASI_IMAGE_ACTIVE != older->state && older->channel == image->channel &&
-            older->image.stream_id == image->image.stream_id && older->image.session_id == image->image.session_id)
+        if (is_superseded(older, image))
         {
             asi_store_release_bool(&older->image.is_sm_disabled, true);
         }
