@@ -381,7 +381,7 @@ static take_outcome take_columns(as_image *image, as_columns *columns, as_result
         {
             return TAKE_ALL; /* the conductor is about to close it */
         }
-        const int64_t position = asi_load_relaxed_i64(image->subscriber_position);
+        const int64_t position = asi_load_relaxed_i64(&image->position);
         const int64_t offset = position & (image->term_length - 1);
         asi_columns_range range = {
             .term = image->terms[asi_log_index_of_position(position, image->position_bits)],
@@ -397,9 +397,9 @@ static take_outcome take_columns(as_image *image, as_columns *columns, as_result
             range.offset = range.unfinished_end;
         }
         const int64_t next = range.term_position + range.offset;
-        if (next > position && !asi_load_acquire_bool(&image->is_closed) && asi_client_image_owns_position(image))
+        if (next > position && asi_client_image_can_poll(image))
         {
-            asi_store_release_i64(image->subscriber_position, next);
+            asi_client_image_advance(image, next);
         }
         switch (stop)
         {

@@ -49,6 +49,7 @@ as_result asi_client_image_create(as_subscription *subscription, const asi_rsp_a
     fresh->correlation_id = available->image_correlation_id;
     fresh->subscription_registration_id = subscription->registration_id;
     fresh->join_position = join_position;
+    fresh->position = join_position;
     fresh->client = client;
     fresh->source_identity = identity;
     fresh->final_end_of_stream_position = INT64_MAX;
@@ -64,7 +65,7 @@ void asi_client_image_close(as_image *image)
         return;
     }
     image->final_end_of_stream_position = asi_load_acquire_i64(&image->metadata->end_of_stream_position);
-    image->final_position = asi_load_acquire_i64(image->subscriber_position);
+    image->final_position = asi_load_acquire_i64(&image->position);
     image->final_is_end_of_stream = image->final_position >= image->final_end_of_stream_position;
     image->final_is_revoked = 1 == asi_load_acquire_u8(&image->metadata->is_publication_revoked);
     asi_store_release_bool(&image->is_closed, true);
@@ -116,7 +117,7 @@ bool as_image_is_closed(const as_image *image)
 
 int64_t as_image_position(const as_image *image)
 {
-    return asi_client_image_is_open(image) ? asi_load_acquire_i64(image->subscriber_position) : image->final_position;
+    return asi_client_image_is_open(image) ? asi_load_acquire_i64(&image->position) : image->final_position;
 }
 
 as_result as_image_set_position(as_image *image, int64_t position)
@@ -125,7 +126,7 @@ as_result as_image_set_position(as_image *image, int64_t position)
     {
         return asi_fail(AS_E_CLOSED, 0, "image of session %d, stream %d is closed", image->session_id, image->stream_id);
     }
-    const int64_t current = asi_load_relaxed_i64(image->subscriber_position);
+    const int64_t current = asi_load_relaxed_i64(&image->position);
     const int64_t end_of_term = (current & ~(int64_t)(image->term_length - 1)) + image->term_length;
     if (position < current || position > end_of_term || 0 != (position & (AS_FRAME_ALIGNMENT - 1)))
     {
@@ -133,7 +134,7 @@ as_result as_image_set_position(as_image *image, int64_t position)
             "position %" PRId64 " is no multiple of 32 from the current %" PRId64 " to the end of its term %" PRId64, position,
             current, end_of_term);
     }
-    asi_store_release_i64(image->subscriber_position, position);
+    asi_client_image_advance(image, position);
     return AS_OK;
 }
 
@@ -166,7 +167,7 @@ bool as_image_has_data(const as_image *image)
     {
         return false;
     }
-    const int64_t position = asi_load_relaxed_i64(image->subscriber_position);
+    const int64_t position = asi_load_relaxed_i64(&image->position);
     const uint8_t *term = image->terms[asi_log_index_of_position(position, image->position_bits)];
     const uint8_t *frame = term + (position & (image->term_length - 1));
     return asi_load_acquire_i32(&((const asi_frame_header *)(const void *)frame)->frame_length) > 0;

@@ -27,7 +27,7 @@ typedef struct poll_range
 
 ALWAYS_INLINE poll_range start_poll(const as_image *image, int64_t limit_position)
 {
-    const int64_t position = asi_load_relaxed_i64(image->subscriber_position);
+    const int64_t position = asi_load_relaxed_i64(&image->position);
     const int64_t offset = position & (image->term_length - 1);
     const int64_t term_position = position - offset;
     const int64_t bound = INT64_MAX == limit_position ? INT64_MAX : limit_position - term_position;
@@ -56,12 +56,11 @@ ALWAYS_INLINE void fill_header(as_header *header, const as_image *image, const p
     header->image = (as_image *)(uintptr_t)image;
 }
 
-/* A closed image has returned its counter, and the driver may have reused it. */
 ALWAYS_INLINE void advance(as_image *image, int64_t from, int64_t to)
 {
     if (to > from && asi_client_image_can_poll(image))
     {
-        asi_store_release_i64(image->subscriber_position, to);
+        asi_client_image_advance(image, to);
     }
 }
 

@@ -129,10 +129,16 @@ static void counters_of_others_are_left_alone(scripted *s)
     as_image *image = as_subscription_image_at(r.subscription, 0);
     CHECK(as_publication_offer(r.publication, (const uint8_t *)"hello", 5) > 0);
     CHECK(as_publication_offer(r.publication, (const uint8_t *)"hello", 5) > 0);
+    int64_t fragments = 0;
+    CHECK(as_publication_offer(r.publication, (const uint8_t *)"hello", 5) > 0);
+    CHECK_I64(as_subscription_poll(r.subscription, count_fragment, &fragments, 1), 1);
+    CHECK_I64(position->value, 64);
     CHECK_I64(as_subscription_poll(r.subscription, lose_counter_in_poll, s, 1), 1);
     CHECK_I64(position->value, 4096);
+    CHECK_I64(as_image_position(image), 64);
+    s->log.metadata->end_of_stream_position = 4096;
+    CHECK(!as_image_is_end_of_stream(image));
     position->value = 0;
-    int64_t fragments = 0;
     CHECK_I64(as_subscription_poll(r.subscription, count_fragment, &fragments, 10), 0);
     CHECK_I64(as_image_set_position(image, 64), AS_E_CLOSED);
     int32_t session_ids[4];
@@ -149,6 +155,13 @@ static void counters_of_others_are_left_alone(scripted *s)
     CHECK_I64(as_counter_get(r.counter), AS_NULL_VALUE);
     CHECK(as_counter_is_closed(r.counter));
     CHECK_I64(own->value, 3);
+
+    position->value = 4096;
+    send_image_gone(s, 5000, constants.registration_id);
+    scripted_run(s, 1);
+    CHECK(as_image_is_closed(image));
+    CHECK_I64(as_image_position(image), 64);
+    CHECK(!as_image_is_end_of_stream(image));
     as_image_release(image);
 }
 
