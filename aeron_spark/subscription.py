@@ -203,6 +203,15 @@ class Image(Source):
             return Position(lib.as_image_position(image))
 
     @property
+    def flow_position(self) -> Position:
+        """Position beyond which the publisher has to wait: inside a message of which `poll_batch` lacks the end.
+
+        For watching progress; who reads on later begins at `position`.
+        """
+        with self._use() as image:
+            return Position(lib.as_image_flow_position(image))
+
+    @property
     def is_ended(self) -> bool:
         """True when the publisher has ended and everything it sent was taken, or the driver gave the stream up."""
         with self._use() as image:

@@ -194,21 +194,21 @@ class RemoteArchive(TermCuts):
             return
         with opened, self._left_by_reader(opened), opened.wait_image(self._stall_timeout) as image:
             deadline = time.monotonic() + self._stall_timeout
-            reached = complete = start
-            # The image passes a message's first fragments before the message is whole.
+            reached = complete = arrived = start
             while complete < end and reached < stop:
                 ended = image.is_ended
                 try:
                     batch = image.poll_batch(
                         _POLL_SECONDS, columns=polled, row_capacity=row_capacity, byte_capacity=byte_capacity
                     )
-                    position = image.position
+                    position, flow_position = image.position, image.flow_position
                 except ClosedError:
                     raise self._short(recording, start, reached, stop) from None
                 if batch.num_rows:
                     complete = batch.column(1)[-1].as_py()
                     yield from _rows_before(batch, end, recording, schema)
-                if position == reached and not batch.num_rows:
+                # A long message takes its time to come whole.
+                if flow_position == arrived and position == reached and not batch.num_rows:
                     if ended:
                         raise self._short(recording, start, reached, stop)
                     if time.monotonic() > deadline:
@@ -220,7 +220,7 @@ class RemoteArchive(TermCuts):
                         )
                     continue
                 deadline = time.monotonic() + self._stall_timeout
-                reached = position
+                reached, arrived = position, flow_position
             if reached < stop:
                 self._leave(opened)
 

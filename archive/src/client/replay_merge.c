@@ -43,7 +43,7 @@ struct as_replay_merge
     int64_t destination_request;    /* unanswered; AS_NULL_VALUE: none */
     int64_t replay_session_id;
     int64_t target_position;
-    int64_t position;               /* of the image at the last check */
+    int64_t flow_position;          /* of the image at the last check */
     int64_t last_progress_ns;
     int64_t next_query_ns;
     int64_t query_backoff_ns;
@@ -368,7 +368,7 @@ static as_result step_catchup(as_replay_merge *merge)
         {
             return AS_AGAIN;
         }
-        merge->position = AS_NULL_VALUE;
+        merge->flow_position = AS_NULL_VALUE;
         note_progress(merge);
     }
     const as_result result = check_image(merge);
@@ -376,13 +376,14 @@ static as_result step_catchup(as_replay_merge *merge)
     {
         return result;
     }
-    const int64_t position = as_image_position(merge->image);
-    if (position > merge->position)
+    /* A long message takes its time to come whole. */
+    const int64_t flow_position = as_image_flow_position(merge->image);
+    if (flow_position > merge->flow_position)
     {
-        merge->position = position;
+        merge->flow_position = flow_position;
         note_progress(merge);
     }
-    if (position < merge->target_position)
+    if (as_image_position(merge->image) < merge->target_position)
     {
         return AS_AGAIN;
     }

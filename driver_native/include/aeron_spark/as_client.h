@@ -338,7 +338,11 @@ typedef struct as_image_constants
 } as_image_constants;
 
 void as_image_get_constants(const as_image *image, as_image_constants *constants);
+/* Where the next poll begins. */
 int64_t as_image_position(const as_image *image);
+/* What its position counter shows the driver: the position or, over UDP, after as_image_poll_columns, the end of the fragments
+ * of a message whose last one has not arrived. For watching progress; a reader that starts again does so at the position. */
+int64_t as_image_flow_position(const as_image *image);
 as_result as_image_set_position(as_image *image, int64_t position) AS_MUST_USE;
 bool as_image_is_closed(const as_image *image);
 bool as_image_is_end_of_stream(const as_image *image);
@@ -390,8 +394,8 @@ typedef struct as_columns
     int64_t byte_count;      /* out */
 } as_columns;
 
-/* Appends whole messages of one image to the columns, from row 0, and moves the subscriber position past them. A message
- * whose last fragment has not arrived stays for the next call. A message that the end of the stream cuts off is skipped.
+/* Appends whole messages of one image to the columns, from row 0, and moves the image's position past them. A message
+ * whose last fragment has not arrived stays for the next call, whole. A message that the end of the stream cuts off is skipped.
  * Waits up to timeout_ns for a first row. AS_OK: row_count >= 0. AS_E_USAGE: the next message alone is larger than
  * byte_capacity. AS_E_DATA: a frame is broken. AS_E_CLOSED: the image is closed and drained. */
 as_result as_image_poll_columns(as_image *image, as_columns *columns, int64_t timeout_ns) AS_MUST_USE;

@@ -368,6 +368,19 @@ static bool ends_inside_message(const as_image *image, const asi_columns_range *
     return range->term_position + range->unfinished_end == asi_load_acquire_i64(&image->metadata->end_of_stream_position);
 }
 
+/* Over UDP a publisher sends up to a window beyond the counter, and congestion control may make that window one MTU. If the
+ * counter stayed at the begin of a message that is longer, its END would never be sent. So the counter passes the fragments that
+ * have arrived, while the image's own position stays, and polls begin there. This is safe because the driver cleans the log of an
+ * image a term behind the counter, and a message lies in one term. Spec: 02 §8. The log of an IPC publication is cleaned up to the
+ * counter, but there offers append a message whole, however small the window, and the half term of a replay's window holds it. */
+static void pass_unfinished(as_image *image, const asi_columns_range *range)
+{
+    if (image->is_network && asi_client_image_can_poll(image))
+    {
+        asi_client_image_advance_flow(image, range->term_position + range->unfinished_end);
+    }
+}
+
 /* Takes what is available now, across terms, and moves the subscriber position. *result is set with TAKE_FAILED. */
 static take_outcome take_columns(as_image *image, as_columns *columns, as_result *result)
 {
@@ -392,9 +405,10 @@ static take_outcome take_columns(as_image *image, as_columns *columns, as_result
             .offset = offset,
         };
         const asi_columns_stop stop = asi_columns_append(&range, columns);
-        if (ASI_COLUMNS_PARTIAL == stop && ends_inside_message(image, &range))
+        if (ASI_COLUMNS_PARTIAL == stop)
         {
-            range.offset = range.unfinished_end;
+            pass_unfinished(image, &range);
+            range.offset = ends_inside_message(image, &range) ? range.unfinished_end : range.offset;
         }
         const int64_t next = range.term_position + range.offset;
         if (next > position && asi_client_image_can_poll(image))

@@ -50,6 +50,8 @@ as_result asi_client_image_create(as_subscription *subscription, const asi_rsp_a
     fresh->subscription_registration_id = subscription->registration_id;
     fresh->join_position = join_position;
     fresh->position = join_position;
+    fresh->flow_position = join_position;
+    fresh->is_network = 0 != strcmp(source_identity, ASI_IPC_SOURCE_IDENTITY);
     fresh->client = client;
     fresh->source_identity = identity;
     fresh->final_end_of_stream_position = INT64_MAX;
@@ -66,7 +68,12 @@ void asi_client_image_close(as_image *image)
     }
     image->final_end_of_stream_position = asi_load_acquire_i64(&image->metadata->end_of_stream_position);
     image->final_position = asi_load_acquire_i64(&image->position);
-    image->final_is_end_of_stream = image->final_position >= image->final_end_of_stream_position;
+    const int64_t flow_position = asi_load_acquire_i64(&image->flow_position);
+    image->final_is_end_of_stream = flow_position >= image->final_end_of_stream_position;
+    if (image->final_is_end_of_stream)
+    {
+        image->final_position = flow_position; /* passes a message that the end of the stream cut off */
+    }
     image->final_is_revoked = 1 == asi_load_acquire_u8(&image->metadata->is_publication_revoked);
     asi_store_release_bool(&image->is_closed, true);
 }
@@ -118,6 +125,11 @@ bool as_image_is_closed(const as_image *image)
 int64_t as_image_position(const as_image *image)
 {
     return asi_client_image_is_open(image) ? asi_load_acquire_i64(&image->position) : image->final_position;
+}
+
+int64_t as_image_flow_position(const as_image *image)
+{
+    return asi_load_acquire_i64(&image->flow_position);
 }
 
 as_result as_image_set_position(as_image *image, int64_t position)

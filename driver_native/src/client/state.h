@@ -122,7 +122,7 @@ struct as_image
     /* Constant. */
     uint8_t *terms[ASI_LOG_PARTITION_COUNT];
     asi_log_metadata *metadata;
-    int64_t *subscriber_position; /* polling thread, release; driver, acquire. A copy of `position` below, for flow control */
+    int64_t *subscriber_position; /* polling thread, release; driver, acquire. A copy of `flow_position` below */
     int64_t position_registration_id; /* registration id of that counter while this image owns it */
     int32_t term_length;
     int32_t position_bits;
@@ -134,12 +134,14 @@ struct as_image
     int64_t subscription_registration_id;
     int64_t join_position;
     int32_t mtu_length;
+    bool is_network; /* not of an IPC publication or a spy, whose log is the publication's */
     as_client *client;
     asi_cached_log *log;
     char *source_identity; /* owned */
     /* Polling thread, release; any, acquire. Where the next poll begins. Not read back from the counter, because the driver
        takes that away from a client that was paused, and another may own it by then. */
     int64_t position;
+    int64_t flow_position; /* likewise; stored before `position`, never below it. See pass_unfinished in batch.c */
     /* Written by the conductor when it closes the image, is_closed last (release). */
     bool is_closed;
     bool final_is_end_of_stream;
@@ -251,11 +253,21 @@ static inline bool asi_client_image_can_poll(const as_image *image)
     return asi_client_image_is_open(image) && asi_client_image_owns_position(image);
 }
 
-/* A closed image has returned its counter, and the driver may have reused it. The caller has checked asi_client_image_can_poll. */
+/* Shows the driver how much may be sent. A closed image has returned its counter, and the driver may have reused it: the caller
+ * has checked asi_client_image_can_poll. */
+static inline void asi_client_image_advance_flow(as_image *image, int64_t position)
+{
+    if (__builtin_expect(position > asi_load_relaxed_i64(&image->flow_position), 1))
+    {
+        asi_store_release_i64(&image->flow_position, position);
+        asi_store_release_i64(image->subscriber_position, position);
+    }
+}
+
 static inline void asi_client_image_advance(as_image *image, int64_t position)
 {
+    asi_client_image_advance_flow(image, position);
     asi_store_release_i64(&image->position, position);
-    asi_store_release_i64(image->subscriber_position, position);
 }
 
 /* A subscription is polled between these two calls; see subscription.c for the order of their loads and stores. NULL:
