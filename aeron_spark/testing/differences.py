@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -146,12 +146,53 @@ def _of_rows(left: pa.Table, right: pa.Table, *, ignore_order: bool) -> Iterator
 
 
 def _values(table: pa.Table) -> list[_Row]:
-    columns = []
-    for column in table.columns:
-        # Python's times have no nanoseconds.
-        is_fine = pa.types.is_timestamp(column.type) and column.type.unit == "ns"
-        columns.append((column.cast(pa.timestamp("ns")).cast(pa.string()) if is_fine else column).to_pylist())
-    return list(zip(*columns, strict=True))
+    return list(zip(*(_as_texts(column).to_pylist() for column in table.columns), strict=True))
+
+
+def _as_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Times and dates as texts, also within lists and structs: Python's have no nanoseconds, and other ranges."""
+    # One after the other, as Arrow has no cast for all. Text of a time with a zone would need the zones' database.
+    for change in (_decoded, _without_zone, _text):
+        wanted = _with_leaves(column.type, change)
+        if wanted != column.type:
+            column = column.cast(wanted)
+    return column
+
+
+def _with_leaves(of: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
+    """A type with the types within lists, structs and maps changed."""
+    if pa.types.is_struct(of):
+        return pa.struct([one.with_type(_with_leaves(one.type, change)) for one in of])
+    if pa.types.is_map(of):
+        return pa.map_(_with_leaves(of.key_type, change), _with_leaves(of.item_type, change))
+    if pa.types.is_fixed_size_list(of):
+        return pa.list_(_field_with(of, change), of.list_size)
+    if pa.types.is_large_list(of):
+        return pa.large_list(_field_with(of, change))
+    if pa.types.is_list(of):
+        return pa.list_(_field_with(of, change))
+    return change(of)
+
+
+def _field_with(of: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.Field:
+    return of.value_field.with_type(_with_leaves(of.value_type, change))
+
+
+def _decoded(of: pa.DataType) -> pa.DataType:
+    return of.value_type if pa.types.is_dictionary(of) and _is_moment(of.value_type) else of
+
+
+def _without_zone(of: pa.DataType) -> pa.DataType:
+    return pa.timestamp(of.unit) if pa.types.is_timestamp(of) else of
+
+
+def _text(of: pa.DataType) -> pa.DataType:
+    return pa.string() if _is_moment(of) else of
+
+
+def _is_moment(of: pa.DataType) -> bool:
+    is_clock = pa.types.is_timestamp(of) or pa.types.is_time(of)
+    return bool(is_clock or pa.types.is_date(of) or pa.types.is_duration(of))
 
 
 def _aligned(ours: list[_Row], theirs: list[_Row]) -> Iterator[tuple[int | None, int | None]]:

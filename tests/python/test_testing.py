@@ -198,6 +198,50 @@ def test_times_are_compared_to_the_nanosecond() -> None:
     assert "'1970-01-01 00:00:00.000000001', expected '1970-01-01 00:00:00.000000002'" in difference(*times)
 
 
+MOMENTS = [
+    (pa.time64("ns"), 1, 2), (pa.time32("s"), 1, 2), (pa.duration("ns"), 1, 2), (pa.duration("s"), 2**62, 1),
+    (pa.timestamp("ns"), 1, 2), (pa.timestamp("us", "UTC"), 2**62, 2**62 + 1), (pa.timestamp("s", "Asia/Tokyo"), 2**62, 1),
+    (pa.date32(), 2**30, -(2**31)), (pa.date64(), 86_400_000 * 2**30, 0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "one", "other"), MOMENTS)
+def test_times_that_python_does_not_have_are_compared(kind: pa.DataType, one: int, other: int) -> None:
+    """Without pandas, which Arrow asks for nanoseconds within lists."""
+    number = pa.int32() if kind.bit_width == 32 else pa.int64()
+    for wrapped in (
+        lambda of: of,
+        pa.list_,
+        pa.large_list,
+        lambda of: pa.list_(of, 1),
+        lambda of: pa.struct([("a", of)]),
+        lambda of: pa.map_(pa.int8(), of),
+        lambda of: pa.list_(pa.struct([("a", pa.list_(of))])),
+    ):
+        of = wrapped(number)
+        left, right, same = (
+            pa.table({"at": pa.array([_wrapped(of, value), None], of).cast(wrapped(kind))})
+            for value in (one, other, one)
+        )
+        assert "1 row (" in difference(left, right), of
+        assert_equal(left, same)
+        assert "row 0 is not expected" in difference(left, left.slice(1))
+        assert_equal(pa.concat_tables([left, right]), pa.concat_tables([right, left]), ignore_order=True)
+
+
+def _wrapped(of: pa.DataType, value: int) -> Any:
+    if pa.types.is_struct(of):
+        return {one.name: _wrapped(one.type, value) for one in of}
+    if pa.types.is_map(of):
+        return [(1, _wrapped(of.item_type, value))]
+    return value if pa.types.is_integer(of) else [_wrapped(of.value_type, value)]
+
+
+def test_times_of_dictionaries_are_compared() -> None:
+    times = [pa.array([nanos], pa.timestamp("ns", "UTC")).dictionary_encode() for nanos in (1, 2)]
+    assert "expected '1970-01-01 00:00:00.000000002'" in difference(*(pa.table({"at": one}) for one in times))
+
+
 def test_lines_are_limited_and_all_rows_counted() -> None:
     count = 5000
     lines = difference({"a": list(range(count))}, {"a": [-one - 1 for one in range(count)]}, max_lines=7).splitlines()
