@@ -52,6 +52,7 @@ HEADER = "sbe_header"
 MAX_SHOWN = 32
 """Bytes of a text that an error includes."""
 DAY_NS = 86_400 * 10**9
+MAX_DAY = np.iinfo(np.int32).max
 DATE_PARTS = ("year", "month", "day", "week")
 MAX_NAMES = np.iinfo(np.int16).max
 
@@ -586,10 +587,19 @@ class Compiler:
             task.most = 0 if self._options.spark else DAY_NS - 1
             return self._task(task, kind)
         if semantic in ("utcdateonly", "localmktdate") and of.primitive.size <= 4:  # noqa: PLR2004 - days in 32 bits
-            days = self._number(location, of.primitive, null)
-            node = days.node if days.type == pa.int32() else None
-            return Column(pa.date32(), lambda run: days.make(run).cast(pa.int32()).cast(pa.date32()), node)
+            return self._date(location, of.primitive, null)
         return None
+
+    def _date(self, location: Location, primitive: Primitive, null: float | None) -> Column:
+        if primitive.name == "uint32":
+            task = Task(
+                location=location, primitive=primitive, form=lib.AS_SBE_FORM_LONG, width=0, null=null, most=MAX_DAY
+            )
+            days = self._task(task, pa.int64())
+        else:
+            days = self._number(location, primitive, null)
+        node = days.node if days.type == pa.int32() else None
+        return Column(pa.date32(), lambda run: days.make(run).cast(pa.int32()).cast(pa.date32()), node)
 
     def _timestamp(  # noqa: PLR0911 - a table of cases
         self, of: Composite, location: Location, given: str | None

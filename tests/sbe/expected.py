@@ -14,6 +14,7 @@ MAX_LONG = 2**63 - 1
 DAY_NS = 86_400 * 10**9
 TIMES = {"utctimestamp", "utctimeonly"}
 DATES = {"utcdateonly", "localmktdate"}
+MAX_DAY = 2**31 - 1
 
 
 def row_of(block: Block, values: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -42,13 +43,20 @@ def _field(field: Field, value: Any) -> Any:
         year = next((one for one in field.type.members if one.name.lower() == "year"), None)
         if year is not None and value[year.name] in (None, getattr(year.type, "null", None)):
             return None
-    if isinstance(field.type, Scalar) and field.type.length == 1:
-        if semantic in TIMES and field.type.primitive.size == 8:
-            is_lost = value > MAX_LONG if semantic == "utctimestamp" else not 0 <= value < DAY_NS
-            return None if is_lost else value
-        if semantic in TIMES | DATES:
-            return value
+    if isinstance(field.type, Scalar) and field.type.length == 1 and semantic in TIMES | DATES:
+        return _moment(field.type, value, semantic)
     return _value(field.type, value, is_optional=field.presence == "optional")
+
+
+def _moment(of: Scalar, value: int, semantic: str) -> int | None:
+    """What a column of its type holds."""
+    if semantic in DATES:
+        return value if value <= MAX_DAY else None
+    if of.primitive.size < 8:
+        return value
+    if semantic == "utctimestamp":
+        return value if value <= MAX_LONG else None
+    return value if 0 <= value < DAY_NS else None
 
 
 def _constant_unit(of: Composite) -> bool:

@@ -261,6 +261,28 @@ def test_a_time_of_day_is_less_than_a_day(kind: str, rng: random.Random) -> None
         assert spark.column("t").to_pylist() == times[:5]
 
 
+@pytest.mark.parametrize("semantic", ["LocalMktDate", "UTCDateOnly"])
+def test_a_day_that_no_date_holds_is_lost(semantic: str) -> None:
+    field = f'<field name="d" id="1" type="uint32" semanticType="{semantic}" presence="optional"/>'
+    days = [19_000, 2**31 - 1, 2**31, 2**32 - 2, 2**32 - 1]
+    for order in ("littleEndian", "bigEndian"):
+        read = parse(schema("", f'<message name="M" id="1">{field}</message>', byteOrder=order))
+        code = ("<" if order == "littleEndian" else ">") + "HHHHI"
+        payloads = [struct.pack(code, 4, 1, 1, 1, one) for one in days]
+        assert assert_same(read, payloads * 30, "M") == 0
+        for spark in (False, True):
+            found = Decoder(read, "M", spark=spark).decode_rows(payloads)
+            assert found.batch.schema.field("d").type == pa.date32()
+            assert found.batch.column("d").cast(pa.int32()).to_pylist() == [*days[:2], None, None, None]
+            assert found.lost == 2
+        with pytest.raises(DecodeError, match="LOST_VALUE"):
+            Decoder(read, "M", on_error="fail").decode(payloads)
+    # C alone does not make the column: the decoder, with what it counts, is the only one.
+    told = Decoder(read, "M", spark=True).for_c()
+    assert not isinstance(told, str)
+    assert told.lacks[0] == "d"
+
+
 def test_a_month_without_a_year_is_null() -> None:
     types = '<composite name="Due">' + "".join(
         f'<type name="{name}" primitiveType="{kind}" presence="optional"/>'
