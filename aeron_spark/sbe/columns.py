@@ -34,6 +34,7 @@ DECIMAL_DIGITS = {8: 19, 4: 10, 2: 5, 1: 3}
 UINT64_DIGITS = 20
 UNITS = {0: "s", 3: "ms", 6: "us", 9: "ns"}
 TIME_UNITS = {"second": "s", "millisecond": "ms", "microsecond": "us", "nanosecond": "ns"}
+NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 PER_MICROSECOND = {"s": (1_000_000, 1), "ms": (1000, 1), "us": (1, 1), "ns": (1, 1000)}
 CHARSETS = {"ascii": 1, "iso8859-1": 2, "utf-8": 3}
 WIDER = {"uint8": pa.int16(), "uint16": pa.int32(), "uint32": pa.int64()}
@@ -65,6 +66,11 @@ def charset_of(name: str) -> int | None:
 def member_of(of: Composite, name: str) -> Member | None:
     """A member by name, ignoring case."""
     return next((one for one in of.members if one.name.lower() == name), None)
+
+
+def unit_of(field: Field) -> str | None:
+    """The unit of an integer that is a time; None: its `timeUnit` is no unit. Spec: 10 §14.6."""
+    return TIME_UNITS.get(field.time_unit.lower() or "nanosecond")
 
 
 def _guard(of: Composite, offset: int) -> tuple[int, Primitive, float] | None:
@@ -578,17 +584,22 @@ class Compiler:
         null = of.null if is_optional else None
         if unit is not None:
             return self._moment(location, of.primitive, null, unit)
+        code = unit_of(field)
         if semantic == "utctimestamp":
-            code = TIME_UNITS.get(field.time_unit.lower() or "nanosecond")
             return self._moment(location, of.primitive, null, code) if code else None
-        if semantic == "utctimeonly" and of.primitive.size == 8:  # noqa: PLR2004 - nanoseconds since midnight
-            kind = pa.int64() if self._options.spark else pa.time64("ns")
-            task = Task(location=location, primitive=of.primitive, form=lib.AS_SBE_FORM_LONG, width=0, null=null)
-            task.most = 0 if self._options.spark else DAY_NS - 1
-            return self._task(task, kind)
+        if semantic == "utctimeonly" and of.primitive.size == 8:  # noqa: PLR2004 - nanoseconds of a day take more than 32 bits
+            return self._time_of_day(location, of.primitive, null, code) if code else None
         if semantic in ("utcdateonly", "localmktdate") and of.primitive.size <= 4:  # noqa: PLR2004 - days in 32 bits
             return self._date(location, of.primitive, null)
         return None
+
+    def _time_of_day(self, location: Location, primitive: Primitive, null: float | None, code: str) -> Column:
+        task = Task(location=location, primitive=primitive, form=lib.AS_SBE_FORM_LONG, width=0, null=null)
+        if self._options.spark:
+            return self._task(task, pa.int64())
+        task.factor = NANOSECONDS[code]
+        task.most = DAY_NS // task.factor - 1
+        return self._task(task, pa.time64("ns"))
 
     def _date(self, location: Location, primitive: Primitive, null: float | None) -> Column:
         if primitive.name == "uint32":

@@ -9,13 +9,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from aeron_spark.errors import UsageError
+from aeron_spark.sbe.columns import NANOSECONDS
 from aeron_spark.sbe.decoder import Decoder
 from aeron_spark.sbe.model import Schema
 from aeron_spark.sbe.registry import Registry
 
 __all__ = ["FieldTimes"]
 
-_TO_NS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 _LATEST = np.iinfo(np.int64).max
 
 
@@ -63,14 +63,14 @@ class FieldTimes:
     def _as_ns(self, column: pa.Array) -> pa.Array:
         """Whole nanoseconds; what does not fit in 64 bits is null."""
         if pa.types.is_timestamp(column.type):
-            factor = _TO_NS[column.type.unit]
+            factor = NANOSECONDS[column.type.unit]
         elif pa.types.is_integer(column.type) or pa.types.is_decimal(column.type):
             if not self._unit:
                 raise UsageError(
                     f"{self._name}=sbe:{self._field}: the schema does not name the field's unit, "
                     f"write sbe:{self._field}(ns), (us), (ms) or (s)"
                 )
-            factor = _TO_NS[self._unit]
+            factor = NANOSECONDS[self._unit]
         else:
             raise UsageError(f"{self._name}=sbe:{self._field}: the field is {column.type}, not a time or a number")
         if pa.types.is_decimal(column.type):

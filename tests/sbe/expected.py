@@ -15,6 +15,7 @@ DAY_NS = 86_400 * 10**9
 TIMES = {"utctimestamp", "utctimeonly"}
 DATES = {"utcdateonly", "localmktdate"}
 MAX_DAY = 2**31 - 1
+UNIT_NS = {"": 1, "second": 10**9, "millisecond": 10**6, "microsecond": 10**3, "nanosecond": 1}
 
 
 def row_of(block: Block, values: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -44,19 +45,19 @@ def _field(field: Field, value: Any) -> Any:
         if year is not None and value[year.name] in (None, getattr(year.type, "null", None)):
             return None
     if isinstance(field.type, Scalar) and field.type.length == 1 and semantic in TIMES | DATES:
-        return _moment(field.type, value, semantic)
+        return _moment(field.type, value, semantic, field.time_unit)
     return _value(field.type, value, is_optional=field.presence == "optional")
 
 
-def _moment(of: Scalar, value: int, semantic: str) -> int | None:
-    """What a column of its type holds."""
+def _moment(of: Scalar, value: int, semantic: str, unit: str) -> int | None:
+    """In nanoseconds a time of day, in its own unit what else there is."""
     if semantic in DATES:
         return value if value <= MAX_DAY else None
     if of.primitive.size < 8:
         return value
     if semantic == "utctimestamp":
         return value if value <= MAX_LONG else None
-    return value if 0 <= value < DAY_NS else None
+    return value * UNIT_NS[unit] if 0 <= value * UNIT_NS[unit] < DAY_NS else None
 
 
 def _constant_unit(of: Composite) -> bool:

@@ -243,10 +243,14 @@ def test_large_constant_exponents_are_decimals(kind: str, exponent: int, digits:
     assert found.lost == (1 if kind == "int8" else 0)
 
 
+@pytest.mark.parametrize(
+    ("unit", "unit_ns"), [("", 1), ("nanosecond", 1), ("microsecond", 10**3), ("millisecond", 10**6), ("second", 10**9)]
+)
 @pytest.mark.parametrize("kind", ["uint64", "int64"])
-def test_a_time_of_day_is_less_than_a_day(kind: str, rng: random.Random) -> None:
-    body = f'<message name="M" id="1"><field name="t" id="1" type="{kind}" semanticType="UTCTimeOnly"/></message>'
-    day = 86_400 * 10**9
+def test_a_time_of_day_is_less_than_a_day(kind: str, unit: str, unit_ns: int, rng: random.Random) -> None:
+    more = f'semanticType="UTCTimeOnly" timeUnit="{unit}"' if unit else 'semanticType="UTCTimeOnly"'
+    body = f'<message name="M" id="1"><field name="t" id="1" type="{kind}" {more}/></message>'
+    day = 86_400 * 10**9 // unit_ns
     for order in ("littleEndian", "bigEndian"):
         read = parse(schema("", body, byteOrder=order))
         code = ("<" if order == "littleEndian" else ">") + "HHHH" + ("Q" if kind == "uint64" else "q")
@@ -255,10 +259,20 @@ def test_a_time_of_day_is_less_than_a_day(kind: str, rng: random.Random) -> None
         assert assert_same(read, payloads * 30, "M") == 0
         found = Decoder(read, "M").decode_rows(payloads)
         assert found.lost == 4
-        assert found.batch.column("t").cast(pa.int64()).to_pylist() == [*times[:2], None, None, None, None, times[6]]
+        assert found.batch.schema.field("t").type == pa.time64("ns")
+        expected = [0, (day - 1) * unit_ns, None, None, None, None, times[6] * unit_ns]
+        assert found.batch.column("t").cast(pa.int64()).to_pylist() == expected
         # Spark has no time of day: there it is the number.
         spark = Decoder(read, "M", spark=True).decode(payloads[:5])
         assert spark.column("t").to_pylist() == times[:5]
+
+
+def test_a_time_of_day_in_an_unknown_unit_is_a_number() -> None:
+    field = '<field name="t" id="1" type="int64" semanticType="UTCTimeOnly" timeUnit="minute"/>'
+    batch = Decoder(parse(schema("", f'<message name="M" id="1">{field}</message>')), "M").decode(
+        [header(8) + struct.pack("<q", 570)]
+    )
+    assert batch.column("t").equals(pa.array([570], pa.int64()))
 
 
 @pytest.mark.parametrize("semantic", ["LocalMktDate", "UTCDateOnly"])
