@@ -7,6 +7,7 @@ fit.
 from __future__ import annotations
 
 import codecs
+import math
 from decimal import Decimal
 
 import numpy as np
@@ -59,13 +60,16 @@ class Wire:
             raise UsageError(f"column {path}: {column.type} is no number")
         try:
             numbers = column.cast(kind)
-        except pa.ArrowInvalid as failure:
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as failure:
             raise UsageError(f"column {path}: {failure}; it must fit {of.primitive.name}") from None
+        if of.primitive.is_float and pc.any(_became_infinite(column, numbers)).as_py():
+            raise UsageError(f"column {path}: a value beyond the range of {of.primitive.name}")
         if not is_optional:
             self._refuse_nulls(column, path)
             return np.asarray(numbers)
         null = pa.scalar(of.null, kind)
-        if not may_be_null_value and not of.primitive.is_float and pc.any(pc.equal(numbers, null)).as_py():
+        # NaN is no value that a null could be mistaken for, unlike a null value that the schema gives a float.
+        if not may_be_null_value and not math.isnan(of.null) and _holds(numbers, of.null):
             raise UsageError(f"column {path}: the value {of.null} means null in the schema")
         return np.asarray(numbers.fill_null(null))
 
@@ -101,7 +105,13 @@ class Wire:
                 f"column {path}: a value with a zero byte inside, where readers would end it: take that out"
             )
         if is_optional:
-            made[np.asarray(column.is_null()), 0] = of.null
+            is_null = np.asarray(column.is_null())
+            # The usual null value is 0, and an empty text, which begins with it, is null, too.
+            if of.null and (made[~is_null, 0] == of.null).any():
+                raise UsageError(
+                    f"column {path}: a text that begins with {chr(int(of.null))!r}, which means null in the schema"
+                )
+            made[is_null, 0] = of.null
         return made
 
     # -- enums and sets ------------------------------------------------------------------------------------------------------
@@ -213,6 +223,21 @@ def _is_number(of: pa.DataType) -> bool:
 
 def _is_moment(of: pa.DataType) -> bool:
     return bool(pa.types.is_date32(of) or pa.types.is_timestamp(of) or pa.types.is_time(of))
+
+
+def _became_infinite(column: pa.Array, numbers: pa.Array) -> pa.Array:
+    """Where a cast to floats left the range of finite ones."""
+    infinite = pc.is_inf(numbers)
+    if not pa.types.is_floating(column.type):
+        return infinite
+    return pc.and_not(infinite, pc.is_inf(column.cast(pa.float64())))
+
+
+def _holds(numbers: pa.Array, raw: float) -> bool:
+    """Whether a value has the very bits: -0.0 is not 0.0, as to readers."""
+    found = np.asarray(numbers.drop_null())
+    bits = f"u{found.itemsize}"
+    return bool((found.view(bits) == np.array(raw, found.dtype).view(bits)).any())
 
 
 def _is_list(of: pa.DataType) -> bool:

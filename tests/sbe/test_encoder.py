@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from aeron_spark.errors import UsageError
-from aeron_spark.sbe import Decoder, Encoder, load, parse
+from aeron_spark.sbe import Decoder, Encoder, Schema, load, parse
 from tests.kit.columns import changed
 from tests.sbe import generated
 from tests.sbe.test_columns import assert_same, by_message
@@ -308,3 +308,44 @@ def test_a_value_that_means_null_is_refused() -> None:
     assert encoder.encode(pa.RecordBatch.from_pydict({"n": pa.array([1, None])})).to_pylist()[1][-1] == 255
     with pytest.raises(UsageError, match="means null"):
         encoder.encode(pa.RecordBatch.from_pydict({"n": pa.array([255])}))
+
+
+def field_of(kind: str, more: str = "", types: str = "") -> Schema:
+    """A schema whose one message has one field `f`."""
+    return parse(schema(types, f'<message name="M" id="1"><field name="f" id="1" type="{kind}" {more}/></message>'))
+
+
+def written(read: Schema, column: pa.Array) -> pa.Array:
+    """The column as it is read again."""
+    encoder = Encoder(read, "M")
+    encoder.check_columns(pa.schema([("f", column.type)]))
+    payloads = encoder.encode(pa.RecordBatch.from_arrays([column], ["f"]))
+    return Decoder(read, "M", on_error="fail").decode(payloads).column("f")
+
+
+@pytest.mark.parametrize("kind", ["float", "double"])
+def test_a_float_that_means_null_is_refused(kind: str) -> None:
+    read = field_of("Zero", "", f'<type name="Zero" primitiveType="{kind}" presence="optional" nullValue="0"/>')
+    found = written(read, pa.array([-0.0, None, 1.5, float("nan"), float("inf")])).to_pylist()
+    assert [str(one) for one in found] == ["-0.0", "None", "1.5", "nan", "inf"]
+    with pytest.raises(UsageError, match=r"column f: the value 0\S* means null"):
+        written(read, pa.array([0.0, None, 1.0]))
+    # NaN is the null value where the schema names none.
+    usual = field_of(kind, 'presence="optional"')
+    assert written(usual, pa.array([float("nan"), None, 0.0])).to_pylist() == [None, None, 0.0]
+
+
+def test_a_text_that_means_null_is_refused() -> None:
+    read = field_of("Name", "", '<type name="Name" primitiveType="char" length="3" presence="optional" nullValue="-"/>')
+    assert written(read, pa.array(["a-", None, ""])).to_pylist() == ["a-", None, ""]
+    with pytest.raises(UsageError, match="column f: a text that begins with '-'"):
+        written(read, pa.array(["-a"]))
+
+
+def test_a_number_beyond_its_floats_is_refused() -> None:
+    read = field_of("float")
+    values = [3.4028234663852886e38, float("inf"), -float("inf")]
+    assert written(read, pa.array(values)).to_pylist() == values
+    for beyond in (pa.array([1e300]), pa.array([-4e38]), pa.array([Decimal(10**60)], pa.decimal256(70, 0))):
+        with pytest.raises(UsageError, match="column f: a value beyond the range of float"):
+            written(read, beyond)
