@@ -12,7 +12,7 @@ import pyarrow as pa
 from aeron_spark._native._lib import ffi, lib
 from aeron_spark.errors import UsageError
 from aeron_spark.names import nearest
-from aeron_spark.sbe.columns import TIME_UNITS, Compiler, member_of
+from aeron_spark.sbe.columns import Compiler, member_of
 from aeron_spark.sbe.framing import Framing, named
 from aeron_spark.sbe.model import Block, Composite, Data, Field, Group, Role, Scalar, Schema
 from aeron_spark.sbe.older import of_version
@@ -20,7 +20,7 @@ from aeron_spark.sbe.options import Options
 from aeron_spark.sbe.plan import Level, Plan
 from aeron_spark.sbe.registry import Registry, Source, schema_of
 from aeron_spark.sbe.run import pointer
-from aeron_spark.sbe.wire import Wire, contents, moments, type_of_nulls
+from aeron_spark.sbe.wire import Wire, contents, plain, type_of_nulls
 
 MAX_BYTES = 2**31 - 1
 
@@ -32,7 +32,8 @@ class Encoder:
         payloads = encoder.encode(batch)
 
     Columns are matched by name and have the types that a `Decoder` produces, with any of its lossless options: enums by
-    name or number, sets as lists or bits, decimals as `decimal128` or structs. A column may be absent if its field is
+    name or number, sets as lists or bits, decimals as `decimal128` or structs. Times may have any unit that the field's
+    holds without a loss. A column may be absent if its field is
     optional or constant. A null becomes the field's null value, no entries, or data of length 0; in a required field it
     is an error. The value of a char array has zero bytes only at its end, where they are padding.
     `version`: of the messages, by default the schema's; later elements are left out. `framing`: `none`, or one that
@@ -73,7 +74,7 @@ class Encoder:
 
     def check_columns(self, schema: pa.Schema) -> None:
         """UsageError if the schema's columns don't form a message: one is missing, unknown or of a wrong type."""
-        self.encode(pa.RecordBatch.from_arrays([pa.array([], one.type) for one in schema], schema=schema))
+        self.encode(pa.RecordBatch.from_arrays([pa.nulls(0, one.type) for one in schema], schema=schema))
 
     def encode(self, batch: pa.RecordBatch) -> pa.BinaryArray:
         """One message per row. UsageError names a column that is missing, or has a value the message can't hold."""
@@ -130,12 +131,7 @@ class _Writing:
             if not is_optional:
                 raise UsageError(f"column {path} is missing, and its field is required")
             column = pa.nulls(count, type_of_nulls(field.type))
-        if pa.types.is_timestamp(column.type) and isinstance(field.type, Scalar):
-            is_time = field.semantic_type.lower() == "utctimestamp"
-            column = moments(
-                column, TIME_UNITS.get(field.time_unit.lower() or "nanosecond", "") if is_time else "", path
-            )
-        wire = self._encoder.wire.value(field.type, column, path, is_optional=is_optional)
+        wire = self._encoder.wire.value(field.type, plain(column, field, path), path, is_optional=is_optional)
         self._fields.append((field.offset, np.ascontiguousarray(wire)))
 
     def _variable(self, data: Data, column: pa.Array | None, path: str) -> None:

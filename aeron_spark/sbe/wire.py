@@ -15,8 +15,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from aeron_spark.errors import UsageError
-from aeron_spark.sbe.columns import CHARSETS, UNITS
-from aeron_spark.sbe.model import Composite, Enum, Member, Primitive, Scalar, Set, Type
+from aeron_spark.sbe.columns import CHARSETS, UNITS, member_of, unit_of
+from aeron_spark.sbe.model import Composite, Enum, Field, Member, Primitive, Scalar, Set, Type
+
+MOMENTS = {
+    "utctimestamp": pa.types.is_timestamp,
+    "utctimeonly": pa.types.is_time,
+    "utcdateonly": pa.types.is_date32,
+    "localmktdate": pa.types.is_date32,
+    "int": pa.types.is_date32,
+    "": pa.types.is_date32,
+}
+"""Which times and dates an integer takes, by the field's `semanticType`."""
 
 
 class Wire:
@@ -54,8 +64,6 @@ class Wire:
         kind = pa.from_numpy_dtype(np.dtype(of.primitive.code))
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
-        if _is_moment(column.type):
-            column = column.cast(pa.int32() if pa.types.is_date32(column.type) else pa.int64())
         if pa.types.is_boolean(column.type) or not _is_number(column.type):
             raise UsageError(f"column {path}: {column.type} is no number")
         try:
@@ -185,20 +193,20 @@ class Wire:
 
     def _folded(self, of: Composite, column: pa.Array, path: str, made: np.ndarray, *, is_optional: bool) -> np.ndarray:
         """A decimal or a time, from the one number that the composite has beside a constant."""
+        is_time = bool(pa.types.is_timestamp(column.type))
         members = [one for one in of.members if not one.is_constant]
-        constant = next((one.type for one in of.members if one.is_constant), None)
+        scale = member_of(of, "unit" if is_time else "exponent")
+        constant = scale.type if scale is not None and scale.is_constant else None
         factor = constant.constant if isinstance(constant, Scalar) else None
-        if pa.types.is_timestamp(column.type) and constant is None:
+        if is_time and constant is None:
             members, factor = self._with_unit(members, made)
-        if len(members) != 1 or not isinstance(members[0].type, Scalar):
+        is_whole = len(members) == 1 and (not is_time or members[0].name.lower() == "time")
+        if not is_whole or not isinstance(members[0].type, Scalar):
             raise UsageError(f"column {path}: {column.type} does not fit the composite {of.name}; give a struct")
         number = members[0].type
         if not isinstance(factor, int):
             raise UsageError(f"column {path}: {of.name} has no constant exponent or unit; give a struct")
-        if pa.types.is_timestamp(column.type):
-            whole = moments(column, UNITS.get(factor, ""), path)
-        else:
-            whole = _unscaled(column, factor, path)
+        whole = _moments(column, UNITS.get(factor), path) if is_time else _unscaled(column, factor, path)
         may_be_null = is_optional or number.presence == "optional"
         found = self._bytes(number.primitive, self._numbers(number, whole, path, is_optional=may_be_null))
         made[:, members[0].offset : members[0].offset + found.shape[1]] = found
@@ -331,14 +339,36 @@ def contents(column: pa.Array, charset: str, path: str) -> tuple[np.ndarray, pa.
     return offsets, raw.buffers()[2], np.diff(offsets)
 
 
-def moments(column: pa.Array, unit: str, path: str) -> pa.Array:
-    """Timestamps as numbers of a unit."""
-    if not unit:
-        raise UsageError(f"column {path}: the schema says no unit for a timestamp")
+def plain(column: pa.Array, field: Field, path: str) -> pa.Array:
+    """A field's column with times and dates as numbers of the field's unit, except times of a composite with its own."""
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if not _is_moment(kind):
+        return column
+    column, semantic = column.cast(kind), field.semantic_type.lower()
+    if isinstance(field.type, Composite) and pa.types.is_timestamp(kind) and semantic in ("", "utctimestamp"):
+        return column
+    is_integer = isinstance(field.type, Scalar) and not field.type.is_text and not field.type.primitive.is_float
+    if not is_integer or semantic not in MOMENTS or not MOMENTS[semantic](kind):
+        whose = f", whose semanticType is {field.semantic_type}" if semantic else ""
+        raise UsageError(f"column {path}: {kind} does not fit its field{whose}")
+    return column.cast(pa.int32()) if pa.types.is_date32(kind) else _moments(column, unit_of(field), path)
+
+
+def _moments(column: pa.Array, unit: str | None, path: str) -> pa.Array:
+    """Timestamps, or times of day, as numbers of a unit."""
+    if unit is None:
+        raise UsageError(f"column {path}: the schema says no unit for {column.type}")
+    of = _of_unit(column.type, unit)
     try:
-        return column.cast(pa.timestamp(unit, column.type.tz)).cast(pa.int64())
+        return column.cast(of).cast(pa.int32() if pa.types.is_time32(of) else pa.int64())
     except pa.ArrowInvalid as failure:
         raise UsageError(f"column {path}: {failure}; the schema's unit is {unit}") from None
+
+
+def _of_unit(of: pa.DataType, unit: str) -> pa.DataType:
+    if pa.types.is_timestamp(of):
+        return pa.timestamp(unit, of.tz)
+    return pa.time32(unit) if unit in ("s", "ms") else pa.time64(unit)
 
 
 def type_of_nulls(of: Type) -> pa.DataType:

@@ -323,6 +323,69 @@ def written(read: Schema, column: pa.Array) -> pa.Array:
     return Decoder(read, "M", on_error="fail").decode(payloads).column("f")
 
 
+HALF_PAST_NINE_S = 34_200
+UNITS = {"s": ("second", 1), "ms": ("millisecond", 10**3), "us": ("microsecond", 10**6), "ns": ("", 10**9)}
+
+
+@pytest.mark.parametrize("given", UNITS)
+@pytest.mark.parametrize("unit", UNITS)
+def test_times_are_written_in_the_unit_of_their_field(unit: str, given: str) -> None:
+    name, per_second = UNITS[unit]
+    more = f'timeUnit="{name}"' if name else ""
+    time_of = pa.time32 if given in ("s", "ms") else pa.time64
+    for semantic, kind in (("UTCTimeOnly", time_of(given)), ("UTCTimestamp", pa.timestamp(given))):
+        read = field_of("int64", f'semanticType="{semantic}" {more}')
+        plain = pa.int32() if kind.bit_width == 32 else pa.int64()
+        times = pa.array([HALF_PAST_NINE_S * UNITS[given][1]], plain).cast(kind)
+        for column in (times, times.dictionary_encode()):
+            payloads = Encoder(read, "M").encode(pa.RecordBatch.from_arrays([column], ["f"]))
+            assert payloads.to_pylist() == [struct.pack("<HHHHq", 8, 1, 1, 1, HALF_PAST_NINE_S * per_second)]
+            assert written(read, column).cast(times.type).equals(times)
+        if UNITS[given][1] > per_second:
+            finer = pa.array([HALF_PAST_NINE_S * UNITS[given][1] + 1], plain).cast(kind)
+            with pytest.raises(UsageError, match=f"column f: .* would lose data.*unit is {unit}"):
+                written(read, finer)
+
+
+DAY, TIME, TIMESTAMP = pa.date32(), pa.time64("us"), pa.timestamp("us")
+STAMP = (
+    '<composite name="Stamp"><type name="time" primitiveType="uint64"/>'
+    '<type name="unit" primitiveType="uint8"/></composite>'
+    '<composite name="Whole"><type name="mantissa" primitiveType="int64"/>'
+    '<type name="exponent" primitiveType="int8" presence="constant">0</type></composite>'
+    '<composite name="Nanos"><type name="time" primitiveType="uint64"/>'
+    '<type name="unit" primitiveType="uint8" presence="constant">9</type></composite>'
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "semantic", "given"),
+    [
+        ("int64", "UTCTimestamp", DAY), ("int64", "UTCTimestamp", TIME), ("int64", "UTCTimestamp", pa.time32("ms")),
+        ("int64", "UTCTimeOnly", DAY), ("int64", "UTCTimeOnly", TIMESTAMP),
+        ("int32", "LocalMktDate", TIME), ("int32", "UTCDateOnly", TIMESTAMP), ("int32", "Qty", DAY),
+        ("int64", "", TIME), ("int64", "", TIMESTAMP), ("double", "", DAY), ("double", "UTCTimestamp", TIMESTAMP),
+        ("Whole", "", TIMESTAMP), ("Nanos", "", pa.decimal128(20, 0)), ("Nanos", "UTCTimeOnly", TIMESTAMP), ("Nanos", "", TIME),
+        ("Stamp", "UTCTimestamp", pa.struct([("time", TIMESTAMP), ("unit", pa.uint8())])),
+        ("Stamp", "UTCTimestamp", pa.struct([("time", DAY), ("unit", pa.uint8())])),
+    ],
+)  # fmt: skip
+def test_a_time_of_another_kind_than_its_field_is_refused_without_rows(
+    kind: str, semantic: str, given: pa.DataType
+) -> None:
+    encoder = Encoder(field_of(kind, f'semanticType="{semantic}"' if semantic else "", STAMP), "M")
+    with pytest.raises(UsageError, match="column f"):
+        encoder.check_columns(pa.schema([("f", given)]))
+
+
+@pytest.mark.parametrize(
+    ("kind", "semantic"), [("uint16", "LocalMktDate"), ("int32", "UTCDateOnly"), ("int64", ""), ("uint32", "int")]
+)
+def test_days_are_written_to_dates_and_plain_integers(kind: str, semantic: str) -> None:
+    read = field_of(kind, f'semanticType="{semantic}"' if semantic else "")
+    assert written(read, pa.array([19_723], DAY)).cast(pa.int32()).to_pylist() == [19_723]
+
+
 @pytest.mark.parametrize("kind", ["float", "double"])
 def test_a_float_that_means_null_is_refused(kind: str) -> None:
     read = field_of("Zero", "", f'<type name="Zero" primitiveType="{kind}" presence="optional" nullValue="0"/>')

@@ -11,7 +11,7 @@ import pytest
 from chispa import assert_df_equality
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import LongType, NullType, StringType, StructField, StructType, YearMonthIntervalType
+from pyspark.sql.types import DateType, LongType, NullType, StringType, StructField, StructType, YearMonthIntervalType
 
 from aeron_spark.errors import UsageError
 from aeron_spark.sbe import Decoder
@@ -177,6 +177,11 @@ def changed(columns: StructType, name: str, field: StructField | None) -> Struct
         ("note", None, "column note is missing"),
         ("ids", StructField("ids", LongType()), "message Order has no ids; .*did you mean id"),
         ("at", StructField("at", StringType()), "column at: string is no number"),
+        (
+            "at",
+            StructField("at", DateType()),
+            "column at: date32.* does not fit its field, whose semanticType is UTCTimestamp",
+        ),
         ("side", StructField("side", StructType([])), "column side"),
         ("px", StructField("px", StringType()), "column px: string is no struct"),
         ("legs", StructField("legs", StringType()), "column legs: string is no list of structs"),
