@@ -7,6 +7,7 @@ never reported as the end of the data.
 
 from __future__ import annotations
 
+import secrets
 import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -169,7 +170,12 @@ class RemoteArchive(TermCuts):
         stop = min(self.extent(recording_id).limit_position, position - position % term_length + term_length)
         try:
             with self._replay(recording, position, stop) as replay, replay.wait_image(self._stall_timeout) as image:
-                first = image.poll_batch(_POLL_SECONDS, columns=_BOUNDARIES, row_capacity=1)
+                deadline = time.monotonic() + self._stall_timeout
+                while True:
+                    ended = image.is_ended
+                    first = image.poll_batch(_POLL_SECONDS, columns=_BOUNDARIES, row_capacity=1)
+                    if first.num_rows or ended or time.monotonic() > deadline:
+                        break
                 self._leave(replay)
         except (PeerError, ClosedError):
             return False
@@ -248,14 +254,20 @@ class RemoteArchive(TermCuts):
         return self._asked(lambda archive: self._replay_of(archive, recording, start, stop))
 
     def _replay_of(self, archive: Archive, recording: Recording, start: int, stop: int) -> Replay:
-        """Add a subscription and start a replay to its endpoint: the archive needs a resolved port."""
-        subscription = archive.client.add_subscription(self._replay_channel, recording.stream_id)
+        """Add a subscription of a stream of its own, and start a replay to it.
+
+        On the recording's stream others would come, too: replays beside, and over IPC the live stream. Nobody here would poll
+        their images, so their publishers would wait; and whoever records that stream would record the replay.
+        """
+        stream_id = secrets.randbits(31)
+        subscription = archive.client.add_subscription(self._replay_channel, stream_id)
         try:
             channel = ChannelUri.parse(self._replay_channel)
             if channel.media == "udp":
+                # The archive needs a resolved port.
                 channel = channel.with_params(endpoint=subscription.resolved_endpoint)
             session = archive.start_replay(
-                recording.recording_id, channel, recording.stream_id, position=start, length=stop - start
+                recording.recording_id, channel, stream_id, position=start, length=stop - start
             )
         except BaseException:
             subscription.close()
@@ -287,7 +299,7 @@ class RemoteArchive(TermCuts):
 
 
 def _rows_before(batch: pa.RecordBatch, end: int, recording: Recording, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Rows that begin before `end`, with the recording's id and session."""
+    """Rows that begin before `end`, with the recording's id, stream and session."""
     positions = batch.column(0).to_numpy()
     rows = int(positions.searchsorted(end))
     if rows == 0:
@@ -295,6 +307,7 @@ def _rows_before(batch: pa.RecordBatch, end: int, recording: Recording, schema: 
     kept = batch.slice(0, rows)
     constants = {
         RECORDING_ID.name: pa.scalar(recording.recording_id, pa.int64()),
+        "stream_id": pa.scalar(recording.stream_id, pa.int32()),
         "session_id": pa.scalar(recording.session_id, pa.int32()),
     }
     arrays = [pa.repeat(constants[name], rows) if name in constants else kept.column(name) for name in schema.names]
