@@ -353,7 +353,9 @@ class _Restore:
 
         source = edited_catalog(self._catalog, reopen)
         version, length, next_id, alignment = _HEADER.unpack_from(source)
-        records = {entry.recording.recording_id: source[entry.offset :][: entry.length] for entry in plan.added}
+        records = {
+            entry.recording.recording_id: source[entry.offset : entry.offset + entry.length] for entry in plan.added
+        }
         next_ids = [next_id, next_recording_id(self._catalog)]
         if target is not None:
             other_version, _, other_id, other_alignment = _HEADER.unpack_from(target)
@@ -365,7 +367,7 @@ class _Restore:
             version = other_version
             next_ids.append(other_id)
             for entry in catalog_entries(target, str(self._folder)):
-                records.setdefault(entry.recording.recording_id, target[entry.offset :][: entry.length])
+                records.setdefault(entry.recording.recording_id, target[entry.offset : entry.offset + entry.length])
         files = segment_files(self._folder)
         next_ids += [file.recording_id + 1 for file in files if file.recording_id < 1 << 62]
         data = _HEADER.pack(version, length, max(next_ids), alignment)
