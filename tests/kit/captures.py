@@ -152,17 +152,24 @@ def block(kind: int, body: bytes, order: str = "<") -> bytes:
 
 
 def write_pcapng(
-    path: Path, packets: Iterable[Packet], *, link: int = ETHERNET, order: str = "<", unit: int = 9
+    path: Path,
+    packets: Iterable[Packet],
+    *,
+    link: int = ETHERNET,
+    order: str = "<",
+    unit: int = 9,
+    offset_s: int = 0,
 ) -> Path:
-    """A pcapng file with times in 10**-unit seconds."""
-    option = struct.pack(f"{order}HHB3x", 9, 1, unit) + struct.pack(f"{order}HH", 0, 0)
+    """A pcapng file with times in 10**-unit seconds, or 2**-n for a unit of 128 + n, since `offset_s`."""
+    units_a_second = 2 ** (unit - 128) if unit >= 128 else 10**unit
+    option = struct.pack(f"{order}HHB3x", 9, 1, unit) + struct.pack(f"{order}HHqHH", 14, 8, offset_s, 0, 0)
     parts = [
         block(0x0A0D0D0A, struct.pack(f"{order}IHHq", 0x1A2B3C4D, 1, 0, -1), order),
         block(1, struct.pack(f"{order}HHI", link, 0, 0) + option, order),
         block(5, struct.pack(f"{order}III", 0, 0, 0), order),
     ]
     for at_ns, packet in packets:
-        time = at_ns * 10**unit // 10**9
+        time = -(-(at_ns - offset_s * 10**9) * units_a_second // 10**9)
         head = struct.pack(f"{order}IIIII", 0, time >> 32, time & 0xFFFFFFFF, len(packet), len(packet))
         parts.append(block(6, head + packet, order))
     path.write_bytes(b"".join(parts))

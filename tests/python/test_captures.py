@@ -138,6 +138,20 @@ def test_each_container_and_link(container: str, link: str, tmp_path: Path) -> N
     assert values(tmp_path / "folder") == {0: messages}
 
 
+@pytest.mark.parametrize("unit", [3, 9, 12, 18, 128 + 20, 128 + 29, 128 + 30, 128 + 31, 128 + 40, 128 + 61])
+@pytest.mark.parametrize("offset_s", [0, START_NS // 10**9, -5])
+def test_each_unit_of_time(unit: int, offset_s: int, tmp_path: Path) -> None:
+    """Fractions of a second are right to a ns, or to the unit."""
+    begin = max(offset_s, 0) + 2
+    times = [begin * 10**9 + rest * 10**6 for rest in (0, 250, 500, 999)]
+    packets = [(at_ns, udp(b"one")) for at_ns in times]
+    capture = write_pcapng(tmp_path / "capture", packets, link=RAW, unit=unit, offset_s=offset_s)
+    import_capture(capture, tmp_path / "folder", captured="udp")
+    got = scan(tmp_path / "folder").to_table(columns=["reserved_value"])["reserved_value"].to_pylist()
+    error_ns = 10**9 // 2 ** (unit - 128) + 1 if unit >= 128 else 0
+    assert [0 <= got_ns - at_ns <= error_ns for got_ns, at_ns in zip(got, times, strict=True)] == [True] * 4
+
+
 @pytest.mark.parametrize("codec", ["gzip", "zstd"])
 def test_compressed(codec: str, tmp_path: Path) -> None:
     messages, datagrams = stream(400)

@@ -31,6 +31,7 @@ enum
 #define BLOCK_FRAME 12 /* type, length, length again */
 #define MAX_INTERFACES 256
 #define NS_A_SECOND INT64_C(1000000000)
+#define MOST_SECONDS (INT64_MAX / NS_A_SECOND / 2)
 #define TABLE_SIZE (2 * AS_CAPTURE_MAX_FLOWS)
 
 typedef struct interface
@@ -166,19 +167,18 @@ static uint32_t number_16(const as_capture *capture, const uint8_t *at)
     return capture->is_swapped ? asi_big_16(at) : (uint32_t)at[1] << 8 | at[0];
 }
 
-/* Nanoseconds of `time` in an interface's unit, held within what 64 bits hold. */
+/* Nanoseconds of `time` in an interface's unit; 0 where its seconds are below 1970 or more than 64 bits hold. A unit can be so fine
+ * that its number in a second, times the nanoseconds in one, needs more than 64 bits. */
 static int64_t nanoseconds(const interface *from, uint64_t time)
 {
     const uint64_t seconds = time / from->units_a_second;
     const uint64_t rest = time % from->units_a_second;
-    if (seconds > (uint64_t)(INT64_MAX / NS_A_SECOND) / 2 || from->offset_s < 0 ||
-        from->offset_s > INT64_MAX / NS_A_SECOND / 2 - 1)
+    if (seconds > (uint64_t)MOST_SECONDS || from->offset_s < -(int64_t)seconds || from->offset_s > MOST_SECONDS - 1)
     {
         return 0;
     }
-    const uint64_t fraction = from->units_a_second > (uint64_t)NS_A_SECOND ? rest / (from->units_a_second / (uint64_t)NS_A_SECOND) :
-        rest * (uint64_t)NS_A_SECOND / from->units_a_second;
-    return ((int64_t)seconds + from->offset_s) * NS_A_SECOND + (int64_t)fraction;
+    const unsigned __int128 scaled = (unsigned __int128)rest * (uint64_t)NS_A_SECOND;
+    return ((int64_t)seconds + from->offset_s) * NS_A_SECOND + (int64_t)(scaled / from->units_a_second);
 }
 
 /* One packet to one row. */

@@ -213,10 +213,12 @@ static void files_in_each_length(void)
     static const uint8_t NEW[] = { SECTION, INTERFACE(9), BLOCK(0, 31) };
     static const uint8_t MILLIS[] = { SECTION, INTERFACE(3), BLOCK(0, 31) };
     static const uint8_t BINARY[] = { SECTION, INTERFACE(0x80), BLOCK(0, 31) };
+    static const uint8_t BINARY_FINE[] = { SECTION, INTERFACE(0x80 | 30), BLOCK(0, 31) };
     check_file(OLD, sizeof(OLD), 10000000007);
     check_file(NEW, sizeof(NEW), 7);
     check_file(MILLIS, sizeof(MILLIS), 7000000);
     check_file(BINARY, sizeof(BINARY), 7000000000);
+    check_file(BINARY_FINE, sizeof(BINARY_FINE), 6); /* 7e9 / 2^30 */
 }
 
 static void files_that_lie(void)
