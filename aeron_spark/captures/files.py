@@ -27,6 +27,8 @@ CUT, OTHER, MALFORMED = lib.AS_CAPTURE_CUT, lib.AS_CAPTURE_OTHER, lib.AS_CAPTURE
 
 _PIECE = 8 << 20
 _ROWS = 1 << 16
+#: What a compressed file loses where it breaks, at most: a read that fails gives nothing of what it had already.
+_DECOMPRESSED = 16 << 10
 _CODECS = {b"\x1f\x8b\x08": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 
 
@@ -143,15 +145,29 @@ def _decompressed(raw: io.BufferedReader) -> Any:
 
 
 class _Arrow:
-    """`readinto` of a stream of Arrow, as far as a file's goes: until it is full or at the end."""
+    """`readinto` of a stream of Arrow, as far as a file's goes: until it is full, at the end, or broken.
+
+    What was read before it broke is given first.
+    """
 
     def __init__(self, stream: pa.NativeFile) -> None:
         self._stream = stream
+        self._failure: Exception | None = None
 
     def readinto(self, room: memoryview) -> int:
+        done = self._read(room) if self._failure is None else 0
+        if self._failure is not None and not done:
+            raise self._failure
+        return done
+
+    def _read(self, room: memoryview) -> int:
         done = 0
         while done < len(room):
-            got = self._stream.read(min(len(room) - done, 1 << 20))
+            try:
+                got = self._stream.read(min(len(room) - done, _DECOMPRESSED))
+            except (OSError, pa.ArrowInvalid) as failure:
+                self._failure = failure
+                break
             if not got:
                 break
             room[done : done + len(got)] = got
