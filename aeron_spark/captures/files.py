@@ -123,7 +123,7 @@ class CaptureFile(Handle):
     def _fail(self, error: int) -> None:
         path = self.path
         if error == lib.AS_CAPTURE_NO_CAPTURE:
-            raise UsageError(f"{path} is no capture file: its first bytes are of neither pcap nor pcapng")
+            raise UsageError(self.problem or f"{path} is no capture file: it begins as neither pcap nor pcapng does")
         with self._use() as capture:
             link = int(lib.as_capture_link(capture))
         text = {

@@ -25,6 +25,8 @@ class Import(Handle):
     """An archive's folder that is being imported to, made if it is absent; one at a time, and no archive runs on it."""
 
     def __init__(self, folder: str | Path) -> None:
+        if not str(folder):
+            raise UsageError("the name of the archive's folder is empty")
         self.folder = Path(folder)
         self.begun = self.open = 0
         try:

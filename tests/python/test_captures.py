@@ -457,7 +457,7 @@ def test_a_gap_in_a_connection_ends_it(tmp_path: Path, rng: random.Random) -> No
     assert f"byte {306 * 50} does not begin a message" in report.problems[0]
 
 
-def test_the_verb(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_verb(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     messages, datagrams = stream(50)
     capture = write_pcap(tmp_path / "capture.pcap", timed([udp(one) for one in datagrams]), link=RAW)
     folder = tmp_path / "folder"
@@ -471,6 +471,10 @@ def test_the_verb(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert sorted(values(folder)) == [0, 1]
     assert main(["archive", "import", str(capture), str(tmp_path / "empty"), "--as", "tcp", "--framing", "sofh"]) == 1
     assert "there is nothing to import as tcp" in capsys.readouterr().out
+    monkeypatch.chdir(tmp_path / "empty")
+    before = sorted(Path.cwd().iterdir())
+    assert main(["archive", "import", str(capture), ""]) == 2
+    assert sorted(Path.cwd().iterdir()) == before
 
 
 def test_what_can_not_be_imported(tmp_path: Path) -> None:
@@ -488,6 +492,15 @@ def test_what_can_not_be_imported(tmp_path: Path) -> None:
     ):
         with pytest.raises(UsageError, match=told):
             import_capture(refused, tmp_path / "folder", **more)
+    empty = tmp_path / "empty"
+    empty.write_bytes(b"")
+    broken = tmp_path / "broken"
+    broken.write_bytes(gzip.compress(capture.read_bytes())[:12])
+    for refused, told in ((empty, "is no capture file"), (broken, "can't be read further")):
+        with pytest.raises(UsageError, match=told):
+            import_capture(refused, tmp_path / "folder")
+    with pytest.raises(UsageError, match="folder is empty"):
+        import_capture(capture, "")
     assert not (tmp_path / "folder").exists()
     with pytest.raises(StorageError, match="cannot read"):
         import_capture(tmp_path / "missing", tmp_path / "folder")

@@ -411,9 +411,9 @@ as_capture_error as_capture_read(as_capture *capture, const uint8_t *bytes, int6
         at += AS_CAPTURE_FINE == error ? taken : 0;
     }
     *consumed = at;
-    if (AS_CAPTURE_TRUNCATED == error && !is_last)
+    if (is_last && FORMAT_UNKNOWN == capture->format)
     {
-        return AS_CAPTURE_FINE;
+        return AS_CAPTURE_NO_CAPTURE; /* also of an empty file, which has nothing to fail at */
     }
-    return AS_CAPTURE_TRUNCATED == error && FORMAT_UNKNOWN == capture->format ? AS_CAPTURE_NO_CAPTURE : error;
+    return AS_CAPTURE_TRUNCATED == error && !is_last ? AS_CAPTURE_FINE : error;
 }
