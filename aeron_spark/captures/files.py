@@ -37,13 +37,13 @@ class CaptureFile(Handle):
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self.bytes_read = 0
         self.problem = ""
         self.incomplete_fragments = 0
         try:
-            self._raw = self.path.open("rb")
+            self._file = _Counted(self.path)
         except OSError as failure:
             raise StorageError(f"cannot read {path}: {failure.strerror}", code=failure.errno or 0) from None
+        self._raw = io.BufferedReader(self._file)
         self._stream = _decompressed(self._raw)
         pointer = lib.as_capture_open()
         if not pointer:
@@ -55,6 +55,11 @@ class CaptureFile(Handle):
         """Close the file; again is harmless."""
         self._raw.close()
         super().close()
+
+    @property
+    def bytes_read(self) -> int:
+        """Of the file, compressed as it is."""
+        return self._file.bytes_read
 
     def flow(self, number: int) -> Flow:
         """The flow of a row."""
@@ -102,7 +107,6 @@ class CaptureFile(Handle):
         except (OSError, pa.ArrowInvalid) as failure:
             self.problem = f"{self.path} can't be read further: {str(failure) or 'a read failed'}"
             got = 0
-        self.bytes_read = self._raw.tell()
         return got or 0
 
     def _read(self, rows: Any, content: np.ndarray, *, is_last: bool) -> tuple[int, int, int]:
@@ -137,7 +141,20 @@ class CaptureFile(Handle):
         self.problem = self.problem or f"{path} {text}"
 
 
-def _decompressed(raw: io.BufferedReader) -> Any:
+class _Counted(io.FileIO):
+    """Counts what is read, since a pipe has no position, and fills what it is given, since a pipe may give a byte first."""
+
+    bytes_read = 0
+
+    def readinto(self, room: Any) -> int:
+        view, done = memoryview(room), 0
+        while done < len(view) and (got := super().readinto(view[done:])):
+            done += got
+        self.bytes_read += done
+        return done
+
+
+def _decompressed(raw: io.BufferedReader[Any]) -> Any:
     """What the file holds, decompressed where its first bytes say so."""
     first = raw.peek(4)[:4]
     codec = next((name for magic, name in _CODECS.items() if first.startswith(magic)), None)

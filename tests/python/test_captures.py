@@ -6,11 +6,16 @@ byte with the archive's own recording. Other captures are made by hand: each con
 
 from __future__ import annotations
 
+import fcntl
 import gzip
+import io
 import itertools
 import json
+import os
 import random
 import struct
+import termios
+import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -31,6 +36,7 @@ from tests.kit.captures import INITIAL_TERM, LINKS, RAW, data_frame, setup_frame
 from tests.kit.payload import payloads
 from tests.kit.ports import free_port
 from tests.kit.relay import Relay
+from tests.kit.wait import wait_until
 
 START_NS = 1_790_000_000 * 10**9
 SEGMENT = 131_072
@@ -167,6 +173,35 @@ def test_compressed(codec: str, tmp_path: Path) -> None:
     (got,) = values(tmp_path / "half").values()
     assert got == messages[: len(got)]
     assert len(got) > len(messages) // 4  # zstd's blocks have 128 KiB
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip"])
+def test_a_pipe(codec: str, tmp_path: Path) -> None:
+    """Nothing is read twice, also where its first byte comes alone; progress counts the bytes of the pipe."""
+    messages, datagrams = stream(400)
+    plain = write_pcap(tmp_path / "plain", timed([udp(one) for one in datagrams]), link=RAW).read_bytes()
+    content = gzip.compress(plain) if codec == "gzip" else plain
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+
+    def write() -> None:
+        with pipe.open("wb", buffering=0) as file:
+            file.write(content[:1])
+            wait_until(lambda: not unread(file), 20, "the first byte to be read")
+            file.write(content[1:])
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    told: list[int] = []
+    import_capture(pipe, tmp_path / "folder", on_progress=lambda count, _: told.append(count))
+    writer.join()
+    assert told[-1] == len(content)
+    assert values(tmp_path / "folder") == {0: messages}
+
+
+def unread(pipe: io.FileIO) -> int:
+    """Bytes in a pipe."""
+    return int(struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)))[0])
 
 
 def test_ipv6_with_extensions(tmp_path: Path) -> None:
