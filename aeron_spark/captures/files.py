@@ -33,11 +33,11 @@ _CODECS = {b"\x1f\x8b\x08": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 
 
 class CaptureFile(Handle):
-    """An open capture file; `problem` tells why it could not be read to its end, "" if it was."""
+    """An open capture file; `problems` tells what of it could not be read, once it was read."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self.problem = ""
+        self.problems: list[str] = []
         self.incomplete_fragments = 0
         try:
             self._file = _Counted(self.path)
@@ -72,7 +72,7 @@ class CaptureFile(Handle):
             return Flow(source, target, found.source_port, found.target_port, found.protocol)
 
     def batches(self) -> Iterator[Packets]:
-        """The packets in order. UsageError: the file is no capture; what is wrong later ends it, see `problem`."""
+        """The packets in order. UsageError: the file is no capture; what is wrong later ends it, see `problems`."""
         buffer = np.empty(_PIECE + lib.AS_CAPTURE_MAX_BLOCK, np.uint8)
         columns = (np.int64, np.int64, np.int64, np.int32, np.uint8, np.uint32, np.uint32)
         arrays = [np.empty(_ROWS, kind) for kind in columns]
@@ -99,13 +99,14 @@ class CaptureFile(Handle):
             buffer[: filled - at] = buffer[at:filled].copy()
             filled -= at
         self.incomplete_fragments = fragments.incomplete
+        self._tell_link()
 
     def _fill(self, room: memoryview) -> int:
         """Bytes that were read, 0 at the end; a compressed file that is broken ends there, too."""
         try:
             got = self._stream.readinto(room)
         except (OSError, pa.ArrowInvalid) as failure:
-            self.problem = f"{self.path} can't be read further: {str(failure) or 'a read failed'}"
+            self.problems.append(f"{self.path} can't be read further: {str(failure) or 'a read failed'}")
             got = 0
         return got or 0
 
@@ -127,18 +128,26 @@ class CaptureFile(Handle):
     def _fail(self, error: int) -> None:
         path = self.path
         if error == lib.AS_CAPTURE_NO_CAPTURE:
-            raise UsageError(self.problem or f"{path} is no capture file: it begins as neither pcap nor pcapng does")
-        with self._use() as capture:
-            link = int(lib.as_capture_link(capture))
+            raise UsageError(
+                "".join(self.problems) or f"{path} is no capture file: it begins as neither pcap nor pcapng does"
+            )
         text = {
             lib.AS_CAPTURE_BAD_BLOCK: "is damaged: a packet or block in it has an impossible length or time",
-            lib.AS_CAPTURE_BAD_LINK: f"has packets of link type {link}, which is not one of Ethernet, Linux cooked, raw IP and "
-            "loopback; convert it, for example with editcap -T",
             lib.AS_CAPTURE_TRUNCATED: "ends within a packet: it is truncated, or still being written",
             lib.AS_CAPTURE_TOO_MANY_FLOWS: f"has more than {lib.AS_CAPTURE_MAX_FLOWS} pairs of addresses and ports; filter it "
             "first, for example with tcpdump -r FILE -w LESS port N",
         }.get(error, "needs more memory than there is")
-        self.problem = self.problem or f"{path} {text}"
+        if not self.problems:  # a read that failed ends it in a packet, too
+            self.problems.append(f"{path} {text}")
+
+    def _tell_link(self) -> None:
+        with self._use() as capture:
+            link = int(lib.as_capture_other_link(capture))
+        if link >= 0:
+            self.problems.append(
+                f"{self.path} has packets of link type {link}, which is not one of Ethernet, Linux cooked, raw IP and "
+                "loopback; they are left out: convert them, for example with editcap -T"
+            )
 
 
 class _Counted(io.FileIO):

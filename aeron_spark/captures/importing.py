@@ -107,8 +107,8 @@ def import_capture(
                     on_progress(source.bytes_read, packets)
                 batch = next(batches, None)
             sink.finish()
-        if source.problem:
-            log.problem(source.problem)
+        for text in source.problems:
+            log.problem(text)
         if counts[files.CUT]:
             log.problem(
                 f"the capture holds only a part of {counts[files.CUT]:,} packets, which are left out: capture whole packets "

@@ -540,7 +540,25 @@ def test_what_can_not_be_imported(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="cannot read"):
         import_capture(tmp_path / "missing", tmp_path / "folder")
     unknown = write_pcap(tmp_path / "unknown", timed([b"x" * 60]), link=147)
-    assert "link type 147" in import_capture(unknown, tmp_path / "folder").problems[0]
+    report = import_capture(unknown, tmp_path / "folder")
+    assert "link type 147" in report.problems[0]
+    assert (report.packets, report.other) == (1, 1)
+
+
+def test_interfaces_of_other_links_are_left_out(tmp_path: Path) -> None:
+    """What another interface of the same file saw is imported; the report names the link type once."""
+    head, packets = (
+        write_pcapng(tmp_path / "capture", timed(map(udp, wanted)), link=RAW).read_bytes()
+        for wanted in ([], [b"one", b"two"])
+    )
+    wlan = captures.block(1, struct.pack("<HHI", 105, 0, 0))
+    seen = captures.block(6, struct.pack("<IIIII", 1, 0, 0, 60, 60) + bytes(60))
+    capture = tmp_path / "both"
+    capture.write_bytes(head + wlan + seen + packets[len(head) :] + seen)
+    report = import_capture(capture, tmp_path / "folder", captured="udp")
+    assert (report.packets, report.imported, report.other) == (4, 2, 2)
+    assert values(tmp_path / "folder") == {0: [b"one", b"two"]}
+    assert ["link type 105" in one for one in report.problems] == [True]
 
 
 def test_a_running_archives_folder_is_refused(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ struct as_capture
     } format;
     bool is_swapped;     /* the file is big-endian */
     int64_t time_ns;     /* of the last packet, for those without */
-    int32_t link;        /* of the packet read last */
+    int32_t other_link;  /* the first link type that is not known; -1: none */
     int64_t interface_count;
     interface interfaces[MAX_INTERFACES];
     int64_t flow_count;
@@ -72,6 +72,7 @@ as_capture *as_capture_open(void)
         return NULL;
     }
     capture->table = table;
+    capture->other_link = -1;
     return capture;
 }
 
@@ -85,7 +86,7 @@ void as_capture_close(as_capture *capture)
     }
 }
 
-int32_t as_capture_link(const as_capture *capture) { return capture->link; }
+int32_t as_capture_other_link(const as_capture *capture) { return capture->other_link; }
 
 /* -- flows ---------------------------------------------------------------------------------------------------------------- */
 
@@ -181,15 +182,14 @@ static int64_t nanoseconds(const interface *from, uint64_t time)
     return ((int64_t)seconds + from->offset_s) * NS_A_SECOND + (int64_t)(scaled / from->units_a_second);
 }
 
-/* One packet to one row. */
+/* One packet to one row. A file can have interfaces of several link types, so one that is not known concerns its packets only. */
 static as_capture_error add(as_capture *capture, int32_t link, const uint8_t *bytes, int64_t at, int64_t length, bool is_cut,
     int64_t time_ns, const as_capture_rows *rows, int64_t *count)
 {
     asi_packet packet;
-    capture->link = link;
-    if (!asi_packet_read_untrusted(link, bytes + at, length, is_cut, &packet))
+    if (!asi_packet_read_untrusted(link, bytes + at, length, is_cut, &packet) && capture->other_link < 0)
     {
-        return AS_CAPTURE_BAD_LINK;
+        capture->other_link = link;
     }
     const bool has_flow = packet.kind <= AS_CAPTURE_FRAGMENT;
     const int32_t flow = has_flow ? as_capture_flow_of(capture, &packet.flow) : -1;

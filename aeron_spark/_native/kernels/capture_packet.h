@@ -21,7 +21,8 @@ typedef struct asi_packet
 static inline uint32_t asi_big_16(const uint8_t *at) { return (uint32_t)at[0] << 8 | at[1]; }
 static inline uint32_t asi_big_32(const uint8_t *at) { return asi_big_16(at) << 16 | asi_big_16(at + 2); }
 
-/* False: a link type that is not known. `length`: bytes that the capture holds; `is_cut`: the packet had more. */
+/* False: a link type that is not known, so the packet is AS_CAPTURE_OTHER. `length`: bytes that the capture holds; `is_cut`: the
+ * packet had more. */
 bool asi_packet_read_untrusted(int32_t link, const uint8_t *bytes, int64_t length, bool is_cut, asi_packet *packet);
 
 #endif

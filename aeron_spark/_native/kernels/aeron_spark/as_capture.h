@@ -25,7 +25,7 @@ typedef enum as_capture_kind_e
     AS_CAPTURE_TCP,
     AS_CAPTURE_FRAGMENT,    /* of an IP packet: the payload is IP's, the flow has no ports */
     AS_CAPTURE_CUT,         /* the capture holds less of the packet than its headers say; `flow` is -1, as for the following */
-    AS_CAPTURE_OTHER,       /* neither UDP nor TCP over IP */
+    AS_CAPTURE_OTHER,       /* neither UDP nor TCP over IP, or of a link type that is not known */
     AS_CAPTURE_MALFORMED    /* headers that contradict each other */
 } as_capture_kind;
 
@@ -34,7 +34,6 @@ typedef enum as_capture_error_e
     AS_CAPTURE_FINE = 0,
     AS_CAPTURE_NO_CAPTURE,      /* the first bytes are of no pcap or pcapng file */
     AS_CAPTURE_BAD_BLOCK,       /* a length that no block or packet can have */
-    AS_CAPTURE_BAD_LINK,        /* packets of a link type that is not known; `as_capture_link` gives it */
     AS_CAPTURE_TRUNCATED,       /* the file ends within a packet */
     AS_CAPTURE_TOO_MANY_FLOWS,  /* more than AS_CAPTURE_MAX_FLOWS */
     AS_CAPTURE_NO_MEMORY
@@ -77,8 +76,8 @@ int64_t as_capture_flow_count(const as_capture *capture);
 const as_capture_flow *as_capture_flow_at(const as_capture *capture, int64_t index);
 /* Number of the flow; -1: there are too many, or no memory. */
 int32_t as_capture_flow_of(as_capture *capture, const as_capture_flow *flow) AS_MUST_USE;
-/* Link type of the packet that could not be read. */
-int32_t as_capture_link(const as_capture *capture);
+/* The first link type of a packet so far that is not known; -1: all are. */
+int32_t as_capture_other_link(const as_capture *capture);
 /* CFFI-END */
 #pragma GCC visibility pop
 
