@@ -168,7 +168,7 @@ class TcpSink(_Sink):
                 continue
             of_part = packets.take(part)
             if int(of_part.more[0]) & _SYN:
-                first = (int(of_part.sequence[0]) + 1) & 0xFFFFFFFF
+                first = int(of_part.sequence[0])
                 if flow.order is None or first != flow.first:
                     self._close(flow)
                     flow.order, flow.first, flow.is_left_out = self._order(), first, False

@@ -470,6 +470,21 @@ def test_bytes_of_a_connection_that_come_again_or_early_anywhere(tmp_path: Path,
     verified(tmp_path / "folder")
 
 
+@pytest.mark.parametrize("first", [1000, 2**32 - 1])
+@pytest.mark.parametrize("is_taken", [True, False])
+def test_a_connection_whose_first_segment_has_data(first: int, is_taken: bool, tmp_path: Path) -> None:
+    """TCP Fast Open; a server that does not take the data gets them again."""
+    messages = [b"one", b"two", b"three"]
+    begin, rest = sofh(messages[0]), b"".join(map(sofh, messages[1:]))
+    packets = [captures.tcp(begin, first, flags=2)]
+    packets += [] if is_taken else [captures.tcp(begin, first + 1)]
+    packets.append(captures.tcp(rest, first + 1 + len(begin)))
+    capture = write_pcap(tmp_path / "capture", timed(packets), link=RAW)
+    report = import_capture(capture, tmp_path / "folder", captured="tcp", framing="sofh")
+    assert (report.problems, report.gap_count, report.repeated) == ([], 0, int(not is_taken))
+    assert values(tmp_path / "folder") == {0: messages}
+
+
 def test_a_gap_in_a_connection_ends_it(tmp_path: Path, rng: random.Random) -> None:
     messages = list(payloads(1, 100, [300]))
     content = b"".join(map(sofh, messages))

@@ -39,6 +39,7 @@ enum
     IP_DESTINATION = 60
 };
 
+#define TCP_SYN 2
 #define MOST_TAGS 8
 #define MOST_EXTENSIONS 16
 #define FRAGMENT_MORE 0x80000000U
@@ -126,7 +127,8 @@ static void read_tcp(view *from, asi_packet *packet)
     {
         packet->flow.source_port = (uint16_t)asi_big_16(header);
         packet->flow.target_port = (uint16_t)asi_big_16(header + 2);
-        packet->sequence = asi_big_32(header + 4);
+        /* Spec: RFC 9293, 3.4 - a SYN has a sequence number of its own, before that of the first byte. */
+        packet->sequence = asi_big_32(header + 4) + (0 != (header[13] & TCP_SYN) ? 1 : 0);
         packet->more = header[13];
         packet->kind = AS_CAPTURE_TCP;
         packet->start = from->at + length;

@@ -14,6 +14,7 @@
 #define ADDRESSES_6 0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2
 #define UDP_ABC 4, 0xd2, 0x23, 0x28, 0, 11, 0, 0, 'a', 'b', 'c' /* ports 1234 and 9000 */
 #define TCP_ABC 4, 0xd2, 0x23, 0x28, 1, 2, 3, 4, 0, 0, 0, 0, 0x50, 0x18, 0, 0, 0, 0, 0, 0, 'a', 'b', 'c'
+#define TCP_SYN_ABC 4, 0xd2, 0x23, 0x28, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0x50, 2, 0, 0, 0, 0, 0, 0, 'a', 'b', 'c'
 #define IPV4(total, fragment, protocol) 0x45, 0, 0, (total), 0, 9, (fragment), 0, 64, (protocol), 0, 0, ADDRESSES
 #define IPV4_UDP IPV4(31, 0, 17), UDP_ABC
 #define MAC 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12
@@ -56,6 +57,7 @@ static const packet_case PACKETS[] = {
     PACKET("raw", 101, AS_CAPTURE_UDP, 3, IPV4_UDP),
     PACKET("loopback", 0, AS_CAPTURE_UDP, 3, 2, 0, 0, 0, IPV4_UDP),
     PACKET("tcp", 101, AS_CAPTURE_TCP, 3, IPV4(43, 0, 6), TCP_ABC),
+    PACKET("tcp syn", 101, AS_CAPTURE_TCP, 3, IPV4(43, 0, 6), TCP_SYN_ABC),
     PACKET("fragment", 101, AS_CAPTURE_FRAGMENT, 11, IPV4(31, 0x20, 17), UDP_ABC),
     PACKET("ipv6", 101, AS_CAPTURE_UDP, 3, 0x60, 0, 0, 0, 0, 11, 17, 64, ADDRESSES_6, UDP_ABC),
     PACKET("ipv6 with options", 101, AS_CAPTURE_UDP, 3, 0x60, 0, 0, 0, 0, 19, 0, 64, ADDRESSES_6, 17, 0, 1, 4, 0, 0, 0, 0,
@@ -148,7 +150,9 @@ static void flow_and_sequence(void)
     CHECK_I64(packet.flow.target_port, 9000);
     CHECK_I64(packet.flow.protocol, 6);
     CHECK(!packet.flow.is_ipv6 && 10 == packet.flow.source[0] && 2 == packet.flow.target[3]);
-    CHECK(asi_packet_read_untrusted(101, PACKETS[12].bytes, PACKETS[12].length, false, &packet));
+    CHECK(asi_packet_read_untrusted(101, PACKETS[9].bytes, PACKETS[9].length, false, &packet));
+    CHECK_I64(packet.sequence, 0); /* behind the SYN's 2^32 - 1 */
+    CHECK(asi_packet_read_untrusted(101, PACKETS[13].bytes, PACKETS[13].length, false, &packet));
     CHECK_I64(packet.sequence, 9);
     CHECK_I64(packet.more, 0x80000000);
     CHECK(packet.flow.is_ipv6 && 0xff == packet.flow.target[0]);
