@@ -30,7 +30,7 @@ TERM_LENGTH = 16 << 20
 STREAM_ID = 1001
 _MTU = 1408
 _MOST = TERM_LENGTH // 8
-_SYN = 2
+_FIN, _SYN, _RST = 1, 2, 4
 _WINDOW = 1 << 30
 
 
@@ -39,9 +39,10 @@ class _Flow:
     number: int
     name: str
     recording: ImportedRecording | None = None
-    #: TCP: order of its bytes, and sequence number of position 0.
+    #: TCP: order of its bytes, sequence number of position 0, and position behind its last byte; -1: it has not ended.
     order: Order | None = None
     first: int = 0
+    end: int = -1
     tail: bytes = b""
     #: Nothing more of it can be read, or written.
     is_left_out: bool = False
@@ -161,18 +162,42 @@ class TcpSink(_Sink):
         super().__init__(framing, segment_length, budget)
 
     def _add(self, flow: _Flow, packets: Packets) -> None:
-        """In stretches between the beginnings of connections: ports are used again."""
+        """In stretches between the beginnings and ends of connections: ports are used again."""
         begins = np.flatnonzero(packets.more & _SYN)
-        for part in np.split(np.arange(len(packets)), begins):
+        ends = np.flatnonzero(packets.more & (_FIN | _RST)) + 1
+        for part in np.split(np.arange(len(packets)), np.union1d(begins, ends)):
             if not len(part):
                 continue
             of_part = packets.take(part)
-            if int(of_part.more[0]) & _SYN:
-                first = int(of_part.sequence[0])
-                if flow.order is None or first != flow.first:
-                    self._close(flow)
-                    flow.order, flow.first, flow.is_left_out = self._order(), first, False
-            self._add_bytes(flow, of_part.take(of_part.length > 0))
+            first = int(of_part.sequence[0])
+            if int(of_part.more[0]) & _SYN and (flow.order is None or first != flow.first):
+                self._renew(flow)
+                flow.order, flow.first = self._order(), first
+            payloads = of_part.take(of_part.length > 0)
+            own = self._count_own(flow, payloads)
+            self._add_bytes(flow, payloads.take(slice(own)))
+            if own < len(payloads):
+                self._renew(flow)
+                self._add_bytes(flow, payloads.take(slice(own, None)))
+            if int(of_part.more[-1]) & (_FIN | _RST) and flow.order is not None:
+                last = int(_positions(flow, flow.order, of_part)[-1] + of_part.length[-1])
+                flow.end = max(flow.end, flow.order.next, last)
+
+    def _renew(self, flow: _Flow) -> None:
+        """Another connection begins."""
+        self._close(flow)
+        flow.order, flow.end, flow.is_left_out = None, -1, False
+
+    def _count_own(self, flow: _Flow, packets: Packets) -> int:
+        """How many are of the connection; behind its end others can be of one whose beginning was not captured.
+
+        What lies within it was sent again, or late.
+        """
+        if flow.order is None or flow.end < 0:
+            return len(packets)
+        position = _positions(flow, flow.order, packets)
+        others = np.flatnonzero((position < 0) | (position > flow.end))
+        return int(others[0]) if len(others) else len(packets)
 
     def _add_bytes(self, flow: _Flow, packets: Packets) -> None:
         if not len(packets) or flow.is_left_out:
@@ -180,16 +205,11 @@ class TcpSink(_Sink):
         if flow.order is None:
             ahead = (packets.sequence - packets.sequence[0]).view(np.int32)
             flow.order, flow.first = self._order(), (int(packets.sequence[0]) + int(ahead.min())) % 2**32
-        # Sequence numbers wrap: each is the nearest to what is expected.
-        expected = np.uint32((flow.first + flow.order.next) & 0xFFFFFFFF)
-        position = (packets.sequence - expected).view(np.int32).astype(np.int64) + flow.order.next
-        if len(position):
-            self._take(
-                flow,
-                flow.order.add(
-                    packets.content, position, packets.length, packets.start, packets.length, packets.time_ns
-                ),
-            )
+        position = _positions(flow, flow.order, packets)
+        self._take(
+            flow,
+            flow.order.add(packets.content, position, packets.length, packets.start, packets.length, packets.time_ns),
+        )
 
     def _take(self, flow: _Flow, pieces: Iterator[Run | Missing]) -> None:
         for piece in pieces:
@@ -255,6 +275,12 @@ class TcpSink(_Sink):
             self._log.problem(f"{flow.name}: its last message is not whole; {len(flow.tail):,} bytes are left out")
         self._keep(flow, b"")
         super()._close(flow)
+
+
+def _positions(flow: _Flow, order: Order, packets: Packets) -> np.ndarray:
+    """Where bytes of a connection are. Sequence numbers wrap: each is the nearest to what is expected."""
+    expected = np.uint32((flow.first + order.next) & 0xFFFFFFFF)
+    return (packets.sequence - expected).view(np.int32).astype(np.int64) + order.next
 
 
 def frames_of(framing: Framing, content: np.ndarray, offsets: np.ndarray) -> Frames:

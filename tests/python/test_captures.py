@@ -485,6 +485,39 @@ def test_a_connection_whose_first_segment_has_data(first: int, is_taken: bool, t
     assert values(tmp_path / "folder") == {0: messages}
 
 
+@pytest.mark.parametrize("rows", [1, 2, 5, 100])
+@pytest.mark.parametrize("ahead", [-1_000_000_000, 1_000_000_000])
+@pytest.mark.parametrize("end", [0x11, 0x14])
+def test_ports_are_used_again_without_a_captured_syn(
+    end: int, ahead: int, rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Behind a FIN or RST other sequence numbers are another connection's; those within the last one are late or repeated."""
+    monkeypatch.setattr(files, "_ROWS", rows)
+    old, new = list(payloads(1, 10, [100])), list(payloads(2, 10, [100]))
+    first, size = 2**32 - 500, len(sofh(old[0]))
+    sent = [captures.tcp(sofh(one), first + 1 + size * number) for number, one in enumerate(old)]
+    reset = captures.tcp(b"", first + 1 + 10 * size, flags=end)
+    late = [sent[3], sent[9], reset, sent[8], sent[0]]
+    again = [captures.tcp(sofh(one), first + ahead + size * number) for number, one in enumerate(new)]
+    packets = [captures.tcp(b"", first, flags=2), *sent[:8], reset, *late, *again]
+    capture = write_pcap(tmp_path / "capture", timed(packets), link=RAW)
+    report = import_capture(capture, tmp_path / "folder", captured="tcp", framing="sofh")
+    assert (report.problems, report.gap_count, report.repeated) == ([], 0, 2)
+    assert values(tmp_path / "folder") == {0: old, 1: new}
+
+
+def test_a_connection_that_was_left_out_ends(tmp_path: Path) -> None:
+    """The next one on its ports is read."""
+    message = sofh(b"one")
+    gap = [captures.tcp(message, 1), captures.tcp(message, 1 + 2 * len(message), flags=0x11)]
+    again = [captures.tcp(message, 3_000_000_000)]
+    packets = [captures.tcp(b"", 0, flags=2), *gap, *again]
+    capture = write_pcap(tmp_path / "capture", timed(packets), link=RAW)
+    report = import_capture(capture, tmp_path / "folder", captured="tcp", framing="sofh")
+    assert (len(report.problems), report.gap_count) == (1, 1)
+    assert values(tmp_path / "folder") == {0: [b"one"], 1: [b"one"]}
+
+
 def test_a_gap_in_a_connection_ends_it(tmp_path: Path, rng: random.Random) -> None:
     messages = list(payloads(1, 100, [300]))
     content = b"".join(map(sofh, messages))
