@@ -39,6 +39,8 @@ class _Flow:
     number: int
     name: str
     recording: ImportedRecording | None = None
+    #: UDP: latest time so far.
+    last_ns: int = 0
     #: TCP: order of its bytes, sequence number of position 0, and position behind its last byte; -1: it has not ended.
     order: Order | None = None
     first: int = 0
@@ -133,7 +135,8 @@ class UdpSink(_Sink):
     """Takes batches of UDP packets."""
 
     def _add(self, flow: _Flow, packets: Packets) -> None:
-        times = np.maximum.accumulate(packets.time_ns)
+        times = np.maximum(np.maximum.accumulate(packets.time_ns), flow.last_ns)
+        flow.last_ns = int(times[-1])
         if not self._framing.size:
             self._write(flow, packets.content, packets.start, packets.length, times)
             return

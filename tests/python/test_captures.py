@@ -407,6 +407,20 @@ def test_a_message_a_datagram_with_the_time_of_its_packet(tmp_path: Path) -> Non
     assert abs(times.cast(pa.int64())[-1].as_py() - START_NS - 499_000) < 10_000_000
 
 
+@pytest.mark.parametrize("framing", ["none", "sofh"])
+def test_times_never_decrease(framing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also from one batch to the next, as where a capture's clock is set back; a recording stops at its last time."""
+    monkeypatch.setattr(files, "_ROWS", 4)
+    offsets = [0, 5, 3, 9, 1, 2, 12, 4, 4, 4]
+    packets = [(START_NS + 10**9 * offset, udp(sofh(b"one"))) for offset in offsets]
+    capture = write_pcap(tmp_path / "capture", packets, link=RAW)
+    import_capture(capture, tmp_path / "folder", captured="udp", framing=framing)
+    times = scan(tmp_path / "folder").to_table(columns=["reserved_value"])["reserved_value"].to_pylist()
+    assert times == [START_NS + 10**9 * latest for latest in itertools.accumulate(offsets, max)]
+    with Catalog(tmp_path / "folder") as catalog:
+        assert catalog.entries()[0].recording.stop_timestamp_ms == times[-1] // 10**6
+
+
 def test_messages_of_a_datagram_by_framing(tmp_path: Path) -> None:
     messages = list(payloads(1, 30, [8, 20, 300]))
     packets = [
