@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from aeron_spark.captures.ordering import Budget, Missing, Order, Run
-from aeron_spark.captures.packets import Packets, by_value, gathered
+from aeron_spark.captures.packets import Packets, by_value, chosen, gathered
 from aeron_spark.captures.report import Imported, Log
 from aeron_spark.captures.writing import Import, ImportedRecording
 from aeron_spark.errors import UsageError
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 TERM_LENGTH = 16 << 20
 STREAM_ID = 1001
 _MTU = 1408
+#: Longest message that the terms hold.
 _MOST = TERM_LENGTH // 8
 _FIN, _SYN, _RST = 1, 2, 4
 _WINDOW = 1 << 30
@@ -138,7 +139,7 @@ class UdpSink(_Sink):
         times = np.maximum(np.maximum.accumulate(packets.time_ns), flow.last_ns)
         flow.last_ns = int(times[-1])
         if not self._framing.size:
-            self._write(flow, packets.content, packets.start, packets.length, times)
+            self._write_possible(flow, packets.content, packets.start, packets.length, times)
             return
         content, offsets = gathered(packets.content, packets.start, packets.length)
         found = frames_of(self._framing, content, offsets)
@@ -147,9 +148,18 @@ class UdpSink(_Sink):
             self._log.problem(
                 f"{flow.name}: {int((~is_good).sum()):,} datagrams do not have the framing; what follows in them is left out"
             )
-        self._write(
+        self._write_possible(
             flow, content, found.starts[is_good], (found.ends - found.starts)[is_good], times[found.payload[is_good]]
         )
+
+    def _write_possible(
+        self, flow: _Flow, content: np.ndarray, start: np.ndarray, length: np.ndarray, time_ns: np.ndarray
+    ) -> None:
+        """Without what is too long: where a network card splits datagrams, their headers bound no length."""
+        if too_long := int((length > _MOST).sum()):
+            self._log.problem(f"{flow.name}: {too_long:,} messages of more than {_MOST:,} bytes are left out")
+        rows = chosen(length <= _MOST)
+        self._write(flow, content, start[rows], length[rows], time_ns[rows])
 
 
 class TcpSink(_Sink):
@@ -242,12 +252,16 @@ class TcpSink(_Sink):
         good = len(found.starts)
         if found.errors is not None and good and found.errors[-1]:
             good -= 1
+        lengths = found.ends[:good] - found.starts[:good]
+        # What is too long begins no message, whether it came in one piece or its end is still to come.
+        good = int(np.argmax(lengths > _MOST)) if (lengths > _MOST).any() else good
         times = run.time_ns[np.searchsorted(ends, found.ends[:good])]
-        self._write(flow, content, found.starts[:good], (found.ends - found.starts)[:good], times)
+        self._write(flow, content, found.starts[:good], lengths[:good], times)
         rest = int(found.ends[good - 1]) if good else 0
         self._keep(flow, content[rest:].tobytes())
         if flow.tail and not self._may_begin_a_message(flow.tail):
-            self._lose(flow, f"byte {run.end - len(flow.tail)} does not begin a message of the framing")
+            begin = run.end - len(flow.tail)
+            self._lose(flow, f"byte {begin} does not begin a message of the framing of up to {_MOST:,} bytes")
         elif self._budget.is_used_up:
             self._lose(flow, "too many connections wait for the rest of a message; choose some with --port")
 
@@ -268,7 +282,8 @@ class TcpSink(_Sink):
         if len(tail) < framing.size_at + width:
             return True
         size = struct.unpack_from(framing.size, tail, framing.size_at)[0] + framing.size_adds
-        return bool(max(framing.skip, framing.size_at + width) <= size <= _MOST and size > len(tail))
+        is_possible = max(framing.skip, framing.size_at + width) <= size <= _MOST + framing.skip
+        return bool(is_possible and size > len(tail))
 
     def _close(self, flow: _Flow) -> None:
         if flow.order is not None:

@@ -499,6 +499,42 @@ def test_a_connection_whose_first_segment_has_data(first: int, is_taken: bool, t
     assert values(tmp_path / "folder") == {0: messages}
 
 
+@pytest.mark.parametrize("size", [2 << 20, (2 << 20) + 1])
+@pytest.mark.parametrize("rows", [50, 100_000])
+def test_a_message_that_terms_do_not_hold(
+    size: int, rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ends its connection, wherever batches end, and others are imported; one of the greatest length is read."""
+    monkeypatch.setattr(files, "_ROWS", rows)
+    long = bytes(size)
+    sent = {port: sofh(b"one") + sofh(long if port == 2 else b"two") + sofh(b"three") for port in (1, 2, 3)}
+    packets = [
+        captures.tcp(content[at : at + 40_000], at, ports=(port, 9000))
+        for port, content in sent.items()
+        for at in range(0, len(content), 40_000)
+    ]
+    capture = write_pcap(tmp_path / "capture", timed(packets), link=RAW)
+    report = import_capture(capture, tmp_path / "folder", captured="tcp", framing="sofh")
+    is_held = size == 2 << 20
+    assert ["byte 9 does not begin a message" in one for one in report.problems] == [True] * (not is_held)
+    short = [b"one", b"two", b"three"]
+    assert values(tmp_path / "folder") == {0: short, 1: [b"one", long, b"three"] if is_held else [b"one"], 2: short}
+    verified(tmp_path / "folder")
+
+
+@pytest.mark.parametrize("framing", ["none", "sofh"])
+def test_a_datagram_that_terms_do_not_hold(framing: str, tmp_path: Path) -> None:
+    """Lengths of 0 in headers, as where a network card splits datagrams, leave the packet's own."""
+    head = udp(b"")
+    long = head[:2] + bytes(2) + head[4:24] + bytes(2) + head[26:] + sofh(bytes(3 << 20))
+    capture = write_pcap(
+        tmp_path / "capture", timed([udp(sofh(b"one")), long, udp(sofh(b"two"))]), link=RAW, snap=4 << 20
+    )
+    report = import_capture(capture, tmp_path / "folder", captured="udp", framing=framing)
+    assert ["1 messages of more than 2,097,152 bytes" in one for one in report.problems] == [True]
+    assert values(tmp_path / "folder") == {0: [b"one", b"two"] if framing == "sofh" else [sofh(b"one"), sofh(b"two")]}
+
+
 @pytest.mark.parametrize("rows", [1, 2, 5, 100])
 @pytest.mark.parametrize("ahead", [-1_000_000_000, 1_000_000_000])
 @pytest.mark.parametrize("end", [0x11, 0x14])
