@@ -72,7 +72,7 @@ def import_capture(
         ports: UDP or TCP ports of the target; default: all.
         framing: As of `aeron_spark.sbe`, without `messages`.
         term_length: With `initial_term_id`, of Aeron streams whose setup frame is not in the capture.
-        initial_term_id: See `term_length`.
+        initial_term_id: See `term_length`; also without sign, as Wireshark shows it.
         segment_length: Of the recordings' files; at least a term.
         on_progress: Called with bytes of the file and packets that are read.
 
@@ -139,7 +139,7 @@ def _sink(
             term_length & (term_length - 1) or not _MIN_LENGTH <= term_length <= _MAX_LENGTH
         ):
             raise UsageError(f"term length {term_length} is no power of two from 64 KiB to 1 GiB")
-        return AeronSink(term_length, initial_term_id, segment_length, budget)
+        return AeronSink(term_length, _signed(initial_term_id), segment_length, budget)
     if term_length is not None or initial_term_id is not None:
         raise UsageError("term length and initial term id are of captured Aeron streams")
     if captured == "udp":
@@ -147,3 +147,12 @@ def _sink(
     if captured == "tcp":
         return TcpSink(how, segment_length, budget)
     raise UsageError(f"captured='{captured}' is not one of {', '.join(CAPTURED)}")
+
+
+def _signed(term_id: int | None) -> int | None:
+    """A term id of 32 bits, which may be given without its sign."""
+    if term_id is None:
+        return None
+    if not -(2**31) <= term_id < 2**32:
+        raise UsageError(f"initial term id {term_id} has more than 32 bits")
+    return (term_id + 2**31) % 2**32 - 2**31

@@ -55,7 +55,7 @@ def add_to(parts: Any) -> None:
         type=at_least(1),
         help="of Aeron streams whose setup frame was not captured, with --initial-term-id",
     )
-    part.add_argument("--initial-term-id", metavar="ID", type=int, help="see --term-length")
+    part.add_argument("--initial-term-id", metavar="ID", type=int, help="see --term-length; with or without its sign")
     part.add_argument(
         "--segment-length",
         metavar="BYTES",

@@ -332,6 +332,17 @@ def test_without_its_setup_frame_a_stream_is_left_out(tmp_path: Path) -> None:
     assert values(tmp_path / "late-folder") == {0: messages[10:]}
 
 
+@pytest.mark.parametrize("given", [3_000_000_000, 3_000_000_000 - 2**32])
+def test_an_initial_term_id_with_and_without_its_sign(given: int, tmp_path: Path) -> None:
+    """Wireshark shows 32 bits without sign."""
+    messages, datagrams = stream(50)
+    packets = [udp(one) for one in restarted(datagrams, 3_000_000_000 - 2**32)[1:]]
+    capture = write_pcap(tmp_path / "capture", timed(packets), link=RAW)
+    terms = ["--term-length", "65536", "--initial-term-id", str(given)]
+    assert main(["archive", "import", str(capture), str(tmp_path / "folder"), *terms]) == 0
+    assert values(tmp_path / "folder") == {0: messages}
+
+
 @pytest.mark.parametrize("setup", [0, 7, 50])
 def test_batches_of_a_few_rows_change_nothing(setup: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their columns are used again for the next batch, while frames wait for a setup frame and others for lost ones."""
@@ -621,6 +632,8 @@ def test_what_can_not_be_imported(tmp_path: Path) -> None:
         (capture, {"captured": "tcp", "framing": "cme-tcp"}, "packet header"),
         (capture, {"captured": "udp", "framing": "messages"}, "needs a schema"),
         (capture, {"term_length": 65_536}, "together"),
+        (capture, {"term_length": 65_536, "initial_term_id": 2**32}, "more than 32 bits"),
+        (capture, {"term_length": 65_536, "initial_term_id": -(2**31) - 1}, "more than 32 bits"),
         (capture, {"segment_length": 100_000}, "no power of two"),
     ):
         with pytest.raises(UsageError, match=told):
