@@ -295,7 +295,13 @@ as_result asi_catalog_add(asi_catalog *catalog, const asi_recording_params *para
     }
     catalog->end = offset + frame_length;
     *recording_id = id;
-    return asi_catalog_sync(catalog);
+    result = asi_catalog_sync(catalog);
+    if (AS_OK != result && AS_NULL_VALUE == params->stop_position)
+    {
+        /* It is listed, but the caller will not record it: as an active one it could be neither extended nor purged. */
+        (void)!asi_catalog_stop(catalog, id, params->start_position, params->start_timestamp_ms);
+    }
+    return result;
 }
 
 /* -- fields --------------------------------------------------------------------------------------------------------------- */
@@ -323,21 +329,39 @@ as_result asi_catalog_stop(asi_catalog *catalog, int64_t recording_id, int64_t s
     return result;
 }
 
+/* Takes back an extension that failed. Nobody will record, so the recording is stopped as it was, even if the disk refuses that
+ * too; then the next mutation rewrites the file. `before` holds the record up to its texts. */
+static void undo_extend(asi_catalog *catalog, asi_catalog_entry *entry, const uint8_t *before)
+{
+    memcpy(catalog->bytes + entry->offset, before, RECORD_TEXTS);
+    entry->session_id = asi_get_i32(before + RECORD_SESSION_ID);
+    asi_store_release_i64(&entry->positions.stop_position, asi_get_i64(before + RECORD_STOP_POSITION));
+    catalog->must_rewrite = true;
+    (void)!asi_catalog_sync(catalog);
+}
+
 as_result asi_catalog_extend(asi_catalog *catalog, int64_t recording_id, int64_t control_session_id, int64_t correlation_id,
     int32_t session_id)
 {
     asi_catalog_entry *entry;
+    uint8_t before[RECORD_TEXTS];
     as_result result = asi_catalog_require(catalog, recording_id, &entry);
-    result = AS_OK == result ? put_i64(catalog, entry->offset + RECORD_CONTROL_SESSION_ID, control_session_id) : result;
-    result = AS_OK == result ? put_i64(catalog, entry->offset + RECORD_CORRELATION_ID, correlation_id) : result;
-    result = AS_OK == result ? put_i64(catalog, entry->offset + RECORD_STOP_TIMESTAMP, AS_NULL_VALUE) : result;
-    result = AS_OK == result ? put_i32(catalog, entry->offset + RECORD_SESSION_ID, session_id) : result;
     if (AS_OK != result)
     {
         return result;
     }
+    memcpy(before, catalog->bytes + entry->offset, sizeof(before));
     entry->session_id = session_id;
-    return asi_catalog_set_stop_position(catalog, recording_id, AS_NULL_VALUE);
+    result = put_i64(catalog, entry->offset + RECORD_CONTROL_SESSION_ID, control_session_id);
+    result = AS_OK == result ? put_i64(catalog, entry->offset + RECORD_CORRELATION_ID, correlation_id) : result;
+    result = AS_OK == result ? put_i64(catalog, entry->offset + RECORD_STOP_TIMESTAMP, AS_NULL_VALUE) : result;
+    result = AS_OK == result ? put_i32(catalog, entry->offset + RECORD_SESSION_ID, session_id) : result;
+    result = AS_OK == result ? asi_catalog_set_stop_position(catalog, recording_id, AS_NULL_VALUE) : result;
+    if (AS_OK != result)
+    {
+        undo_extend(catalog, entry, before);
+    }
+    return result;
 }
 
 as_result asi_catalog_set_start_position(asi_catalog *catalog, int64_t recording_id, int64_t position)

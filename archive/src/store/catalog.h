@@ -27,7 +27,7 @@
  *            sector, may reach the disk in part, and a torn record makes the whole catalog unreadable. A process that has the old
  *            file open must open it again.
  *   state    one 4-byte write.
- *   a stop that the disk refuses
+ *   a stop that the disk refuses, an extension or an add that it refuses in part and that is taken back
  *            the mirror holds the stop, the file does not. The next mutation rewrites the file. After a crash before that,
  * recovery
  *            finds the end again.
@@ -50,9 +50,11 @@ as_result asi_catalog_open(const asi_catalog_params *params, asi_catalog **catal
 /* Syncs; harmless on NULL. */
 void asi_catalog_close(asi_catalog *catalog);
 
-/* AS_E_STORAGE: disk error, or "catalog is full, max capacity reached: <max>" / "recording is too big: ...". */
+/* AS_E_STORAGE: disk error, or "catalog is full, max capacity reached: <max>" / "recording is too big: ...". If only the last
+ * sync failed, the recording is listed, stopped at its start position. */
 as_result asi_catalog_add(asi_catalog *catalog, const asi_recording_params *params, int64_t *recording_id) AS_MUST_USE;
 as_result asi_catalog_stop(asi_catalog *catalog, int64_t recording_id, int64_t stop_position, int64_t stop_timestamp_ms) AS_MUST_USE;
+/* Makes a stopped recording active. After a failure it is stopped as before. */
 as_result asi_catalog_extend(asi_catalog *catalog, int64_t recording_id, int64_t control_session_id, int64_t correlation_id,
     int32_t session_id) AS_MUST_USE;
 as_result asi_catalog_set_start_position(asi_catalog *catalog, int64_t recording_id, int64_t position) AS_MUST_USE;

@@ -281,6 +281,106 @@ static void go_on(raw_session *session, int64_t recording_id, int32_t stream_id,
     CHECK_I64(record(session, &request, channel, stream_id, count), recording_id);
 }
 
+/* Extends by a publication that goes on where the recording ends, with the disk's call `n` refused. True: it was refused, and the
+ * client was told. */
+static bool extend_with_fault(raw_session *session, int64_t id, int32_t stream_id, int64_t n)
+{
+    char channel[160];
+    as_publication *publication = NULL;
+    asi_codec_request request = extend_of(id, CHANNEL, stream_id, true);
+    raw_forget(session);
+    raw_ask_ok(session, &request);
+    channel_behind(id, channel, sizeof(channel));
+    raw_forget(session);
+    break_disk(n);
+    CHECK_I64(as_client_add_exclusive_publication(rig.client, channel, stream_id, &publication), AS_OK);
+    UNTIL(&rig, (raw_poll(session), session->event_count > 0));
+    const bool is_refused = ASI_CODEC_CONTROL_RESPONSE == session->events[0].template_id;
+    CHECK(!is_refused || ASI_CODEC_ERROR == session->events[0].code);
+    disk.fail_at = 0;
+    as_publication_close(publication);
+    if (!is_refused)
+    {
+        raw_await_signal(session, AS_SIGNAL_STOP, request.correlation_id);
+    }
+    return is_refused;
+}
+
+/* A recording without a recorder would be active for ever: not replayed, not extended, not deleted, until the next start. */
+static void an_extension_that_fails_leaves_the_recording_as_it_was(void)
+{
+    open_on_failing_disk(EIO, false);
+    raw_session *session = raw_connect(&rig);
+    as_recording recording;
+    int refused = 0;
+    int64_t n = 1;
+    for (; n < 30; n++)
+    {
+        const int32_t stream_id = (int32_t)(7020 + n);
+        const int64_t id = make_recording_of(session, stream_id, 10);
+        if (!extend_with_fault(session, id, stream_id, n))
+        {
+            continue; /* a call of something else, such as of the time index */
+        }
+        refused++;
+        CHECK_I64(raw_position(session, ASI_CODEC_STOP_POSITION, id), 10 * FRAME);
+        CHECK_I64(read_messages(id, &recording), 10);
+        go_on(session, id, stream_id, 5);
+        CHECK_I64(read_messages(id, &recording), 15);
+        asi_codec_request request = at(ASI_CODEC_TRUNCATE_RECORDING, id, FRAME);
+        CHECK_I64(run_to_end(session, &request), ASI_CODEC_OK);
+    }
+    CHECK(refused >= 7); /* five fields, checksum, sync */
+    raw_close(session);
+    rig_close(&rig);
+}
+
+/* A start with the disk's call `n` refused. True: it was refused, and the recording is listed all the same. */
+static bool start_with_fault(raw_session *session, int32_t stream_id, int64_t n)
+{
+    as_publication *publication = NULL;
+    const int64_t count = asi_catalog_count(rig.archive->catalog);
+    asi_codec_request request = start_of(CHANNEL, stream_id, true);
+    raw_ask_ok(session, &request);
+    raw_forget(session);
+    break_disk(n);
+    CHECK_I64(as_client_add_exclusive_publication(rig.client, CHANNEL, stream_id, &publication), AS_OK);
+    UNTIL(&rig, (raw_poll(session), session->event_count > 0));
+    const bool is_refused = ASI_CODEC_CONTROL_RESPONSE == session->events[0].template_id;
+    const bool is_listed = asi_catalog_count(rig.archive->catalog) > count;
+    disk.fail_at = 0;
+    as_publication_close(publication);
+    if (!is_refused)
+    {
+        raw_await_signal(session, AS_SIGNAL_STOP, request.correlation_id);
+    }
+    return is_refused && is_listed;
+}
+
+/* A start whose record was written but not synced: it is listed, so it must be stopped, and can be purged. */
+static void a_start_that_fails_leaves_nothing_active(void)
+{
+    open_on_failing_disk(EIO, false);
+    raw_session *session = raw_connect(&rig);
+    int listed = 0;
+    for (int32_t n = 1; n < 10; n++)
+    {
+        if (start_with_fault(session, 7200 + n, n))
+        {
+            asi_catalog_record record;
+            asi_catalog_at(rig.archive->catalog, asi_catalog_count(rig.archive->catalog) - 1, &record);
+            asi_codec_request purge = request_of(ASI_CODEC_PURGE_RECORDING, record.recording_id);
+            CHECK_I64(record.stop_position, record.start_position);
+            CHECK_I64(run_to_end(session, &purge), ASI_CODEC_OK);
+            listed++;
+        }
+        make_recording_of(session, 7220 + n, 1); /* rewrites what a failed sync left: the calls of each round are the same */
+    }
+    CHECK_I64(listed, 1);
+    raw_close(session);
+    rig_close(&rig);
+}
+
 /* As a migration leaves it that died when the destination had got the bytes and the source still had them. */
 static void share_segments(int64_t head, int64_t tail)
 {
@@ -590,6 +690,8 @@ int main(void)
     RUN(a_truncate_that_fails_changes_nothing);
     RUN(a_full_disk_is_told_as_such);
     RUN(a_disk_that_dies_leaves_whole_recordings);
+    RUN(an_extension_that_fails_leaves_the_recording_as_it_was);
+    RUN(a_start_that_fails_leaves_nothing_active);
     RUN(a_migrate_that_fails_changes_nothing);
     RUN(a_migration_that_died_ties_no_recordings_together);
     RUN(files_go_after_their_record);

@@ -389,6 +389,115 @@ static void faults(void)
     }
 }
 
+static bool is_same(const asi_catalog_record *a, const asi_catalog_record *b)
+{
+    return a->stop_position == b->stop_position && a->stop_timestamp_ms == b->stop_timestamp_ms &&
+        a->control_session_id == b->control_session_id && a->correlation_id == b->correlation_id &&
+        a->session_id == b->session_id && a->start_position == b->start_position;
+}
+
+/* What a reader of the file finds as the first record, with its checksum as it should be. */
+static void check_first_in_file(const char *dir, const asi_catalog_record *expected)
+{
+    int64_t length;
+    uint8_t *bytes = file_load(dir, ASI_CATALOG_FILE, &length);
+    asi_catalog_scan scan;
+    asi_catalog_record record;
+    CHECK_I64(asi_catalog_scan_start_untrusted(&scan, bytes, length, "catalog"), AS_OK);
+    CHECK_I64(asi_catalog_scan_next_untrusted(&scan, &record), AS_OK);
+    CHECK(is_same(&record, expected));
+    free(bytes);
+    check_checksums(dir);
+}
+
+/* An extension with a fault at one of its calls. Nobody records then, so the recording must be stopped as it was: at once, and in
+ * the file as soon as the disk takes writes again. False: no call was left that could fail. */
+static bool extend_with_fault(int64_t fail_at, bool stays_broken, int32_t sync_level)
+{
+    const char *scratch = scratch_folder();
+    failing_files files;
+    failing_files_init(&files, 0, EIO, stays_broken);
+    asi_catalog *catalog = catalog_open(&files.ops, scratch, 4096, sync_level, AS_CHECKSUM_CRC32);
+    CHECK(NULL != catalog);
+    CHECK_I64(do_add(catalog), AS_OK);
+    CHECK_I64(asi_catalog_extend(catalog, 0, 11, 12, 13), AS_OK);
+    CHECK_I64(asi_catalog_stop(catalog, 0, 8192, 5), AS_OK);
+    asi_catalog_record before;
+    asi_catalog_record after;
+    CHECK(asi_catalog_find(catalog, 0, &before));
+    files.calls = 0;
+    files.fail_at = fail_at;
+    const as_result result = do_extend(catalog);
+    const bool has_failed = files.calls >= fail_at;
+    CHECK_I64(result, has_failed ? AS_E_STORAGE : AS_OK);
+    if (has_failed)
+    {
+        CHECK_I64(as_error_code(), EIO);
+        CHECK(asi_catalog_find(catalog, 0, &after) && is_same(&after, &before));
+        CHECK_I64(asi_recording_stop(asi_catalog_positions(catalog, 0)), 8192);
+        CHECK_I64(asi_catalog_last_of(catalog, 0, 1, 13, 10), 0);
+        files.fail_at = 0;
+        if (stays_broken)
+        {
+            CHECK_I64(do_add(catalog), AS_OK); /* the next mutation */
+        }
+        check_first_in_file(scratch, &before);
+        CHECK_I64(do_extend(catalog), AS_OK);
+        CHECK_I64(asi_recording_stop(asi_catalog_positions(catalog, 0)), AS_NULL_VALUE);
+    }
+    asi_catalog_close(catalog);
+    return has_failed;
+}
+
+static void an_extension_that_fails_leaves_the_recording_stopped(void)
+{
+    for (int32_t sync_level = 0; sync_level <= 1; sync_level++)
+    {
+        for (int stays_broken = 0; stays_broken <= 1; stays_broken++)
+        {
+            int64_t fail_at = 1;
+            while (extend_with_fault(fail_at, 0 != stays_broken, sync_level))
+            {
+                fail_at++;
+            }
+            CHECK_I64(fail_at - 1, 6 + sync_level); /* five fields, the checksum, and the sync if there is one */
+        }
+    }
+}
+
+/* An add with a fault at each of its calls: what is listed afterwards is stopped, because nobody records it. */
+static void an_add_that_fails_leaves_nothing_active(void)
+{
+    int stopped_count = 0;
+    for (int round = 0; round < 2; round++)
+    {
+        bool has_failed = true;
+        for (int64_t fail_at = 1; has_failed; fail_at++)
+        {
+            const char *scratch = scratch_folder();
+            failing_files files;
+            failing_files_init(&files, 0, EIO, 0 != round);
+            asi_catalog *catalog = catalog_open(&files.ops, scratch, 4096, 1, AS_CHECKSUM_CRC32);
+            CHECK(NULL != catalog);
+            CHECK_I64(do_add(catalog), AS_OK);
+            files.calls = 0;
+            files.fail_at = fail_at;
+            has_failed = AS_OK != do_add(catalog);
+            CHECK(has_failed == (files.calls >= fail_at));
+            asi_catalog_record record;
+            if (has_failed && asi_catalog_find(catalog, 1, &record))
+            {
+                CHECK_I64(record.stop_position, record.start_position);
+                CHECK_I64(record.stop_timestamp_ms, record.start_timestamp_ms);
+                CHECK_I64(asi_recording_stop(asi_catalog_positions(catalog, 1)), record.start_position);
+                stopped_count++;
+            }
+            asi_catalog_close(catalog);
+        }
+    }
+    CHECK_I64(stopped_count, 2); /* the last sync, once on a disk that goes on and once on one that does not */
+}
+
 /* Who writes the folder is durable when an archive runs, at every sync level; else a power cut would bring an older one back. */
 static void the_writer_is_synced(void)
 {
@@ -640,6 +749,8 @@ int main(void)
     RUN(replace_grows_and_shrinks);
     RUN(compaction_keeps_what_is_valid);
     RUN(faults);
+    RUN(an_extension_that_fails_leaves_the_recording_stopped);
+    RUN(an_add_that_fails_leaves_nothing_active);
     RUN(the_writer_is_synced);
     RUN(fault_at_creation);
     RUN(refused);
