@@ -200,7 +200,7 @@ static asi_recording_subscription *subscribe(
     }
     if (AS_OK != result)
     {
-        asi_archive_log(archive, as_error_code(), NULL);
+        asi_archive_log_of_peer(archive, "ERROR", as_error_code(), as_error_text(), "channels that can't be recorded");
         refuse(archive, request, ASI_CODEC_E_GENERIC, "%s", as_error_text());
         free_subscription(subscription);
         return NULL;

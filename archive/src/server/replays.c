@@ -416,7 +416,7 @@ static int poll_publication(as_archive *archive, asi_replay *replay)
     }
     char text[1024];
     snprintf(text, sizeof(text), "failed to create replay publication: %s", as_error_text());
-    asi_archive_log(archive, as_error_code(), text);
+    asi_archive_log_of_peer(archive, "ERROR", as_error_code(), text, "replay publications that can't be created");
     asi_control_respond(archive, session->control_session_id, session->correlation_id, ASI_CODEC_ERROR,
         ASI_CODEC_E_GENERIC, text);
     remove_replay(archive, replay);
@@ -435,7 +435,7 @@ static int tell_answers(as_archive *archive)
         }
         if (ASI_CODEC_ERROR == answer->code)
         {
-            asi_archive_log(archive, (int32_t)answer->relevant_id, answer->text);
+            asi_archive_log_of_peer(archive, "ERROR", (int32_t)answer->relevant_id, answer->text, "replays that failed");
         }
         asi_control_respond(archive, answer->control_session_id, answer->correlation_id, answer->code, answer->relevant_id,
             answer->text);

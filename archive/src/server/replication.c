@@ -68,7 +68,7 @@ void asi_replication_fail(asi_replication *replication, int32_t code, const char
     as_archive *archive = replication->archive;
     char logged[ASI_CLIENT_TEXT_CAPACITY + 64];
     snprintf(logged, sizeof(logged), "replicationId=%lld: %s", (long long)replication->id, text);
-    asi_archive_log(archive, code, logged);
+    asi_archive_log_of_peer(archive, "ERROR", code, logged, "replications that failed");
     asi_control_respond(
         archive, replication->control_session_id, replication->id, ASI_CODEC_ERROR, code, text);
     asi_replication_finish(replication);

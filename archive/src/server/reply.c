@@ -197,8 +197,18 @@ void asi_control_storage_error(asi_control_session *session, int64_t correlation
     char text[1024];
     const int32_t code = as_error_code();
     snprintf(text, sizeof(text), "%s", as_error_text());
-    asi_archive_log(session->archive, code, text);
+    asi_archive_log_of_peer(session->archive, "ERROR", code, text, "requests that files or the catalog refused");
     asi_control_error(session, correlation_id, asi_control_storage_code(code), "%s", text);
+}
+
+void asi_control_failure(asi_control_session *session, int64_t correlation_id, as_result result)
+{
+    if (AS_E_USAGE == result)
+    {
+        asi_control_error(session, correlation_id, ASI_CODEC_E_GENERIC, "%s", as_error_text());
+        return;
+    }
+    asi_control_storage_error(session, correlation_id);
 }
 
 void asi_control_respond(as_archive *archive, int64_t control_session_id, int64_t correlation_id, int32_t code,

@@ -23,9 +23,11 @@ void asi_control_signal(as_archive *archive, int64_t control_session_id, int64_t
 /* For listings, which are not queued. AS_OK: sent; AS_AGAIN: back-pressured, or other messages wait; AS_E_CLOSED: the session
  * ends; AS_E_USAGE: too long for the response stream. */
 as_result asi_control_try_send(asi_control_session *session, const as_iovec *parts, int64_t part_count) AS_MUST_USE;
-/* Reports the error of a failed catalog or file operation with as_error_text(). The code is STORAGE_SPACE when the disk is
- * full. */
+/* Reports the error of a failed catalog or file operation with as_error_text(), to the client and in the error log, where such
+ * texts may fill a quarter. The code is STORAGE_SPACE when the disk is full. */
 void asi_control_storage_error(asi_control_session *session, int64_t correlation_id);
+/* The same if `result` is a failure of the archive; AS_E_USAGE, the client's mistake, is only answered. */
+void asi_control_failure(asi_control_session *session, int64_t correlation_id, as_result result);
 /* Maps the system error `code` to the code sent to clients. */
 int32_t asi_control_storage_code(int32_t code);
 

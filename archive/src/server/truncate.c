@@ -97,10 +97,11 @@ void asi_truncate_recording(asi_control_session *session, const asi_codec_reques
         {
             return;
         }
-        if (AS_OK != plan(archive, &record, position, &deletion->work))
+        const as_result planned = plan(archive, &record, position, &deletion->work);
+        if (AS_OK != planned)
         {
             asi_deletions_discard(deletion);
-            asi_control_storage_error(session, correlation_id);
+            asi_control_failure(session, correlation_id, planned);
             return;
         }
         deletion->new_stop_position = position;

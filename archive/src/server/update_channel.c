@@ -71,13 +71,14 @@ void asi_update_channel(asi_control_session *session, const asi_codec_request *r
         asi_control_error(session, correlation_id, ASI_CODEC_E_GENERIC, "no memory to update a channel");
         return;
     }
-    if (AS_OK == replace(catalog, &record, channel))
+    const as_result replaced = replace(catalog, &record, channel);
+    if (AS_OK == replaced)
     {
         asi_control_ok(session, correlation_id, 0);
     }
     else
     {
-        asi_control_storage_error(session, correlation_id);
+        asi_control_failure(session, correlation_id, replaced);
     }
     free(channel);
 }

@@ -15,6 +15,7 @@
 #include "base/bits.h"
 
 #define RECORD_ALIGNMENT 8
+#define UNRECORDED_INTERVAL_MS 1000
 
 typedef struct error_record
 {
@@ -129,13 +130,31 @@ static void count_error(asi_error_log *log)
     }
 }
 
+/* An error that does not fit. Whether it is new is unknown, so the sink gets one of them a second. */
+static void tell_unrecorded(asi_error_log *log, int32_t code, const char *text, int64_t now_ms)
+{
+    pthread_mutex_lock(&log->mutex);
+    const bool is_first = !log->is_full_told;
+    const bool is_due = is_first || now_ms >= log->next_told_ms;
+    log->is_full_told = true;
+    log->next_told_ms = is_due ? now_ms + UNRECORDED_INTERVAL_MS : log->next_told_ms;
+    pthread_mutex_unlock(&log->mutex);
+    if (is_first)
+    {
+        fprintf(stderr, "aeron_spark: error log is full, unrecordable error %" PRId32 ": %s\n", code, text);
+    }
+    if (is_due && NULL != log->sink.on_error)
+    {
+        log->sink.on_error(log->sink.context, code, text);
+    }
+}
+
 void asi_error_log_record(asi_error_log *log, int32_t code, const char *text, int64_t now_ms)
 {
     count_error(log);
-    if (!record_within(log, log->length, code, text, now_ms) && !log->is_full_told)
+    if (!record_within(log, log->length, code, text, now_ms))
     {
-        log->is_full_told = true;
-        fprintf(stderr, "aeron_spark: error log is full, unrecordable error %" PRId32 ": %s\n", code, text);
+        tell_unrecorded(log, code, text, now_ms);
     }
 }
 

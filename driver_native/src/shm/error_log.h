@@ -9,7 +9,8 @@
 
 #include "base/result.h"
 
-/* Handler for errors that are logged for the first time. It is called after the error is in the log, outside the log's mutex. */
+/* Handler for errors that are logged for the first time. It is called after the error is in the log, outside the log's mutex;
+ * when the log is full, with one error a second that did not fit. */
 typedef struct asi_error_sink
 {
     as_on_logged_error on_error; /* NULL: no handler */
@@ -33,6 +34,7 @@ typedef struct asi_error_log
     int64_t observation_count;
     int64_t observation_capacity;
     bool is_full_told;
+    int64_t next_told_ms; /* when the sink may get the next error that did not fit */
     asi_error_sink sink; /* set before the first error */
     pthread_mutex_t mutex;
 } asi_error_log;

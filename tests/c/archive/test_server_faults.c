@@ -3,6 +3,7 @@
  * as a broken publisher would. Spec: 07 §10. */
 #define _GNU_SOURCE /* memmem */
 #include "server_rig.h"
+#include "server/report.h"
 
 static test_rig rig;
 
@@ -330,6 +331,88 @@ static void a_closed_archive_leaves_no_counters(void)
     rig_open_archive(&rig);
 }
 
+/* -- the error log ------------------------------------------------------------------------------------------------------------- */
+
+/* A mistake of a client's is answered, and is no error of the archive. */
+static void mistakes_are_answered_and_not_logged(void)
+{
+    raw_session *session = raw_connect(&rig);
+    const raw_recording recording = raw_record(session, 6101, 1000, 20);
+    const int64_t errors = as_counter_get(rig.archive->counters.errors);
+    asi_codec_request request = request_of(ASI_CODEC_UPDATE_CHANNEL, recording.id);
+    request.channel = asi_codec_text("bogus:1");
+    CHECK_I64(raw_ask(session, &request)->code, ASI_CODEC_ERROR);
+    request = request_of(ASI_CODEC_TRUNCATE_RECORDING, recording.id);
+    request.position = 64;
+    check_error(raw_ask(session, &request), ASI_CODEC_E_GENERIC, "64 position not aligned to a data header");
+    CHECK_I64(as_counter_get(rig.archive->counters.errors), errors);
+    raw_close(session);
+}
+
+static bool is_counted_as(const char *kind)
+{
+    char text[128];
+    snprintf(text, sizeof(text), "ERROR - %s (more of them, not told apart any more)", kind);
+    return rig_has_logged(&rig, text);
+}
+
+/* Requests that fail, each in words with a number or a name of its own. */
+static void fail_in_each_way(raw_session *session, int64_t recording_id)
+{
+    char path[AS_PATH_MAX];
+    asi_codec_request request = start_of("aeron:udp?alias=nowhere", 6111, true);
+    CHECK_I64(raw_ask(session, &request)->code, ASI_CODEC_ERROR);
+    request = replay_of(recording_id, 0, -1, "aeron:udp?endpoint=localhost:0", 6112);
+    CHECK_I64(raw_ask(session, &request)->code, ASI_CODEC_ERROR);
+    request = replay_of(recording_id, 0, -1, "aeron:udp?endpoint=localhost:20999", 6113);
+    raw_ask_ok(session, &request);
+    rig.clock_ahead_ns += 6 * RIG_SECOND; /* nobody listens */
+    UNTIL(&rig, 0 == rig.archive->uses->count[ASI_USE_REPLAYS]);
+    request = request_of(ASI_CODEC_REPLICATE_2, 0);
+    request.stream_id = 10;
+    request.channel = asi_codec_text("aeron:udp?endpoint=localhost:20998");
+    request.src_response_channel = asi_codec_text("aeron:udp?endpoint=localhost:0");
+    raw_ask_ok(session, &request);
+    while (NULL != rig.archive->replications)
+    {
+        rig.clock_ahead_ns += RIG_SECOND / 10;
+        rig_turn_times(&rig, 100);
+        raw_poll(session);
+    }
+    snprintf(path, sizeof(path), "%s/%" PRId64 "-0.rec", rig.archive_dir, recording_id);
+    CHECK(0 == unlink(path));
+    request = request_of(ASI_CODEC_TRUNCATE_RECORDING, recording_id);
+    request.position = 64;
+    CHECK_I64(raw_ask(session, &request)->code, ASI_CODEC_ERROR);
+}
+
+/* The texts of clients' requests have numbers and names of the clients' choice. When such texts fill their quarter of the log,
+ * those are told by their kind, and the archive's own errors still have room. */
+static void texts_of_requests_take_a_quarter_of_the_log(void)
+{
+    rig_open(&rig);
+    rig_set(&rig, "aeron.archive.replication.channel", "aeron:udp?endpoint=localhost:0");
+    rig_open_archive(&rig);
+    raw_session *session = raw_connect(&rig);
+    const raw_recording recording = raw_record(session, 6110, 1000, 20);
+    const asi_error_log *log = &rig.archive->error_log;
+    while (!rig_has_logged(&rig, "WARN - filling (more"))
+    {
+        char text[4096];
+        snprintf(text, sizeof(text), "%0*" PRId64, log->next_offset < log->length / 5 ? 4000 : 8, log->observation_count);
+        asi_archive_log_of_peer(rig.archive, "WARN", 0, text, "filling");
+    }
+    fail_in_each_way(session, recording.id);
+    CHECK(is_counted_as("channels that can't be recorded"));
+    CHECK(is_counted_as("replay publications that can't be created"));
+    CHECK(is_counted_as("replays that failed"));
+    CHECK(is_counted_as("replications that failed"));
+    CHECK(is_counted_as("requests that files or the catalog refused"));
+    CHECK(log->next_offset < log->length / 4 + 4096);
+    raw_close(session);
+    rig_close(&rig);
+}
+
 int main(void)
 {
     rig_open(&rig);
@@ -346,6 +429,8 @@ int main(void)
     RUN(a_replay_that_is_not_running_yet_has_no_session_to_stop);
     RUN(a_listing_shows_recordings_as_they_are_when_sent);
     RUN(a_large_catalog);
+    RUN(mistakes_are_answered_and_not_logged);
     rig_close(&rig);
+    RUN(texts_of_requests_take_a_quarter_of_the_log);
     return 0;
 }

@@ -337,6 +337,23 @@ static void setups_that_fill_the_error_log(memory_rig *h)
     CHECK(error_log_bytes(h) > 1000 && error_log_bytes(h) <= h->rig.cnc.lengths.error_log / 2);
 }
 
+/* Commands that fail, each in other words: a client that tries ever new channels leaves three quarters to other errors, and the
+ * errors that are not told apart any more are there by their code. */
+static void commands_that_fill_the_error_log(memory_rig *h)
+{
+    const int32_t length = h->rig.cnc.lengths.error_log;
+    for (int32_t i = 0; i < 400; i++)
+    {
+        char channel[384];
+        snprintf(channel, sizeof(channel), "aeron:udp?endpoint=127.0.0.1:24000|mtu=x%0300d", i);
+        rig_send_add(&h->rig, ASI_CMD_ADD_PUBLICATION, 1, 10, STREAM, channel);
+        memory_rig_cycles(h, 3);
+        CHECK_I64(count_broadcasts(h, ASI_RSP_ERROR), 1);
+    }
+    CHECK_I64(rig_system(&h->rig, ASI_SYSTEM_ERRORS), 400);
+    CHECK(error_log_bytes(h) > length / 5 && error_log_bytes(h) < length / 4 + 1024);
+}
+
 static void add_publication(memory_rig *h, const char *channel)
 {
     rig_send_add(&h->rig, ASI_CMD_ADD_PUBLICATION, 1, 10, STREAM, channel);
@@ -532,6 +549,7 @@ int main(void)
     RUN_IN_MEMORY_RIG(a_beat_far_ahead_that_is_filled);
     RUN(terms_that_are_longer_than_wanted);
     RUN_IN_MEMORY_RIG(setups_that_fill_the_error_log);
+    RUN_IN_MEMORY_RIG(commands_that_fill_the_error_log);
     RUN_IN_MEMORY_RIG(a_flood_hides_none_of_many_streams);
     RUN_IN_MEMORY_RIG(errors_of_ever_new_receivers);
     RUN_IN_MEMORY_RIG(bad_setups_hide_no_rejection);

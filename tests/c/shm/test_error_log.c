@@ -79,6 +79,24 @@ static void sink_hears_of_each_error_once(void)
     asi_error_log_close(&log);
 }
 
+/* The handler writes the service log, which must not fall silent when the error log is full. */
+static void sink_hears_of_what_a_full_log_can_not_take(void)
+{
+    static uint8_t section[64] __attribute__((aligned(64)));
+    char told[256] = "";
+    asi_error_log log;
+    asi_error_log_init(&log, section, sizeof(section), NULL);
+    log.sink = (asi_error_sink){ .on_error = take_text, .context = told };
+    asi_error_log_record(&log, 1, "this one fits", 100);
+    asi_error_log_record(&log, 2, "first", 200);
+    asi_error_log_record(&log, 3, "too soon", 1199);
+    asi_error_log_record(&log, 1, "this one fits", 1200); /* known */
+    asi_error_log_record(&log, 4, "second", 1200);
+    asi_error_log_record(&log, 2, "first", 2300);
+    CHECK_TEXT(told, "1 this one fits;2 first;4 second;2 first;");
+    asi_error_log_close(&log);
+}
+
 /* Texts that a peer can vary use a quarter of the log, then only their kind is counted; other errors still fit. */
 static void texts_with_numbers_of_others_fill_a_quarter(void)
 {
@@ -221,6 +239,7 @@ int main(void)
 {
     RUN(records_distinct_errors);
     RUN(sink_hears_of_each_error_once);
+    RUN(sink_hears_of_what_a_full_log_can_not_take);
     RUN(texts_with_numbers_of_others_fill_a_quarter);
     RUN(full_log_keeps_what_it_has);
     RUN(stock_bytes_come_out_the_same);

@@ -260,7 +260,7 @@ static void carry_out(asi_conductor *conductor, int32_t type_id, const uint8_t *
         asi_respond_error(conductor, AS_E_DATA == result ? 0 : command.ids.correlation_id, code, text);
         if (ASI_ERR_RESOURCE_TEMPORARILY_UNAVAILABLE != code) /* not a failure: the client asks again. Spec: 03 §4 */
         {
-            asi_conductor_log_failure(conductor, result);
+            asi_conductor_log_command_failure(conductor, result);
         }
     }
 }

@@ -2,6 +2,7 @@
 #include "driver/ctl/report.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/atomic.h"
 #include "wire/command.h"
@@ -48,6 +49,16 @@ void asi_conductor_log_failure(asi_conductor *conductor, as_result result)
     char text[ASI_FAILURE_TEXT_CAPACITY];
     asi_conductor_failure_text(result, text, sizeof(text));
     asi_error_log_record(&conductor->errors, as_error_code(), text, conductor->now_ms);
+}
+
+void asi_conductor_log_command_failure(asi_conductor *conductor, as_result result)
+{
+    char text[ASI_FAILURE_TEXT_CAPACITY];
+    char kind[256];
+    asi_conductor_failure_text(result, text, sizeof(text));
+    snprintf(kind, sizeof(kind), "%.*s: commands of clients (more of them, not told apart any more)",
+        (int)strcspn(text, "\n"), text);
+    asi_error_log_record_of_peer(&conductor->errors, as_error_code(), text, kind, conductor->now_ms);
 }
 
 bool asi_peer_budget_takes(asi_peer_budget *budget, int64_t now_ns)
