@@ -4,8 +4,8 @@
  *   interval over --> scan on a thread: folder listed, times looked up, plan made --> applied, a recording per cycle --> interval
  *
  * Listing a large folder takes a long time, so the conductor does not do it; in INVOKER mode only the application's thread
- * exists. The plan is checked against the current state when it is applied: meanwhile a recording may have been removed, started
- * again or replayed. A replay holds back the bytes that it still reads, which the error log reports; earlier bytes are
+ * exists. The plan is checked against the current state when it is applied: meanwhile a recording may have been removed, extended
+ * or replayed. A replay holds back the bytes that it still reads, which the error log reports; earlier bytes are
  * deleted. */
 #include "server/retention.h"
 
@@ -150,8 +150,9 @@ static as_result purge_whole(as_archive *archive, const asi_catalog_record *reco
 static void apply(as_archive *archive, const as_retention_recording *planned)
 {
     asi_catalog_record record;
+    /* Another stop time: it was extended since the plan was made, and has data that the policy has not seen. */
     if (AS_RETENTION_KEPT == planned->reason || !asi_catalog_find(archive->catalog, planned->recording_id, &record) ||
-        NULL != asi_uses_deletion(archive, planned->recording_id))
+        planned->stop_timestamp_ms != record.stop_timestamp_ms || NULL != asi_uses_deletion(archive, planned->recording_id))
     {
         return; /* the recording is gone, or the next round handles it */
     }

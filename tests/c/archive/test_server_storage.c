@@ -3,6 +3,7 @@
  * session (server_rig.h) against an invoked archive, and for retention one with threads; files and free space are the test's. */
 #include "server_rig.h"
 
+#include "server/retention.h"
 #include "store/segment_layout.h"
 
 #define MESSAGE 992 /* a frame of 1,024 bytes */
@@ -288,6 +289,56 @@ static void retention_never_takes_what_is_written(void)
     rig_close(&rig);
 }
 
+/* Goes on with a stopped recording for `count` messages; gives its new stop position. */
+static int64_t extend(raw_session *session, int64_t recording_id, int32_t stream_id, int64_t count)
+{
+    char channel[160];
+    asi_catalog_record record;
+    as_publication *publication = NULL;
+    asi_codec_request request = extend_of(recording_id, RIG_CHANNEL, stream_id, true);
+    raw_ask_ok(session, &request);
+    CHECK(asi_catalog_find(rig.archive->catalog, recording_id, &record));
+    snprintf(channel, sizeof(channel), RIG_CHANNEL "|init-term-id=%d|term-id=%d|term-offset=%d", record.initial_term_id,
+        record.initial_term_id, (int32_t)record.stop_position);
+    CHECK_I64(as_client_add_exclusive_publication(rig.client, channel, stream_id, &publication), AS_OK);
+    const int64_t end = publish(&rig, publication, MESSAGE, count);
+    as_publication_close(publication);
+    CHECK_I64(raw_await_signal(session, AS_SIGNAL_STOP, request.correlation_id)->position, end);
+    return end;
+}
+
+/* Recordings that were old when the plan was made; one of them is extended and stops before its turn. It has new data, which the
+ * policy keeps: only the other is deleted. The next round but one finds it old again. */
+static void retention_keeps_what_was_extended_since_it_planned(void)
+{
+    rig_open(&rig);
+    rig_set(&rig, "aeron.spark.archive.retain.older.than", "1h");
+    rig_set(&rig, "aeron.spark.archive.retain.interval", "10s");
+    rig_open_archive(&rig);
+    raw_session *session = raw_connect(&rig);
+    asi_retention *retention = rig.archive->retention;
+    const int64_t other = raw_record(session, 7320, MESSAGE, 3).id;
+    const int64_t extended = raw_record(session, 7321, MESSAGE, 3).id;
+    rig.clock_ahead_ns += 7200 * RIG_SECOND;
+    UNTIL(&rig, retention->is_scanning);
+    CHECK_I64(retention->scan.count, 2);
+    retention->has_scanned = false; /* it scans for as long as the extension takes */
+    const int64_t end = extend(session, extended, 7321, 4);
+    CHECK(is_valid(session, other));
+    retention->has_scanned = true;
+    UNTIL(&rig, !is_valid(session, other));
+    UNTIL(&rig, !retention->is_scanning);
+    CHECK_I64(raw_position(session, ASI_CODEC_STOP_POSITION, extended), end);
+    rig.clock_ahead_ns += 20 * RIG_SECOND;
+    UNTIL(&rig, retention->is_scanning);
+    UNTIL(&rig, !retention->is_scanning);
+    CHECK_I64(raw_position(session, ASI_CODEC_START_POSITION, extended), 0);
+    rig.clock_ahead_ns += 7200 * RIG_SECOND;
+    UNTIL(&rig, !is_valid(session, extended));
+    raw_close(session);
+    rig_close(&rig);
+}
+
 static void retention_settings(void)
 {
     static const struct { const char *text; int64_t seconds; } AGES[] = { { "30s", 30 }, { "90m", 5400 }, { "12h", 43200 },
@@ -323,6 +374,7 @@ int main(void)
     RUN(a_threshold_of_0_keeps_the_catalog_as_it_is);
     RUN(retention_deletes_and_names_what_holds_back);
     RUN(retention_never_takes_what_is_written);
+    RUN(retention_keeps_what_was_extended_since_it_planned);
     RUN(retention_settings);
     return 0;
 }
