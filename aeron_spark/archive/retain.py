@@ -10,7 +10,8 @@ usage, because segments are sparse.
 
 `plan` is pure, and the archive's own policy (`aeron.spark.archive.retain.*`) plans by the same function. `apply` sends
 requests to the archive (`purge_segments`, `purge_recording`), which decides: a replay that reads a segment blocks its
-deletion, and that of the later segments of the recording.
+deletion, and that of the later segments of the recording. A recording that was extended after the plan was made keeps
+everything; the next plan decides.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Action", "Kept", "Policy", "Segment", "apply", "inventory", "plan"]
 
+_EXTENDED = "it was extended after the plan was made; the next run decides"
 _IN_REPLAY = re.compile(r"replay in progress|active replay")
 _REPLAY = re.compile(r"replay in progress\b.*?upperBound=(\d+)", re.DOTALL)
 
@@ -86,6 +88,7 @@ class Action:
     """One action: make a recording start at `new_start`, or with None purge it whole.
 
     `committed`: the number of batches of exactly-once writes that lose rows by it; None where the ledger can't be read.
+    `stopped_ms`: when the recording had stopped, by the plan; None: it was active.
     """
 
     recording_id: int
@@ -94,6 +97,7 @@ class Action:
     bytes: int
     reason: str
     committed: int | None = 0
+    stopped_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +154,7 @@ def _action(policy: Policy, one: Kept, row: Any) -> Action:
         segments=int(row.goes),
         bytes=sum(segment.bytes for segment in one.segments[: row.goes]),
         reason=reasons[row.reason],
+        stopped_ms=one.recording.stop_timestamp_ms,
     )
 
 
@@ -212,12 +217,27 @@ def _times(folder: Folder, recording_id: int, positions: Sequence[int]) -> list[
 
 
 def apply(archive: Archive, actions: Iterable[Action]) -> Iterator[Done]:
-    """Have the archive execute each action; reports what a replay blocks, and deletes what lies before it."""
+    """Have the archive execute each action; reports what a replay blocks, and deletes what lies before it.
+
+    Leaves out a recording that was extended since it was planned. An extension that begins and stops within the
+    milliseconds between that look and the archive's turn is not noticed: the requests carry no condition.
+    """
     for action in actions:
+        if _is_extended(archive, action):
+            yield Done(action=action, deleted=0, held=_EXTENDED)
+            continue
         try:
             yield Done(action=action, deleted=_delete(archive, action, action.new_start), held="")
         except PeerError as failure:
             yield _held(archive, action, failure)
+
+
+def _is_extended(archive: Archive, action: Action) -> bool:
+    """Whether a recording that had stopped has gone on since; what is active is only deleted from its start on."""
+    if action.stopped_ms is None:
+        return False
+    recording = archive.recording(action.recording_id)
+    return recording is not None and recording.stop_timestamp_ms != action.stopped_ms
 
 
 def _delete(archive: Archive, action: Action, new_start: int | None) -> int:

@@ -32,7 +32,7 @@ def add_to(parts: Any) -> None:
         "retain",
         run,
         about="have a running archive delete old segments and recordings; a dry run without --yes. The ledger of exactly-once "
-        "writes is kept. Exit code 1: a replay holds something back",
+        "writes is kept. Exit code 1: a replay, or an extension, holds something back",
         examples=EXAMPLES,
     )
     part.add_argument("path", metavar="PATH", help="the archive's folder")

@@ -25,7 +25,8 @@ from aeron_spark import (
     UsageError,
 )
 from aeron_spark.archive.recordings import Recording
-from aeron_spark.archive.retain import Action, Kept, Policy, Segment, plan
+from aeron_spark.archive.retain import Action, Kept, Policy, Segment, apply, inventory, plan
+from aeron_spark.archive.segments import Folder
 from aeron_spark.cli.__main__ import main
 from aeron_spark.cli.archive_retain import duration, size
 from aeron_spark.types import Position, RecordingId, SessionId, StreamId
@@ -254,6 +255,43 @@ def test_a_replay_holds_its_segment_back(servers: ArchivingMediaDriver, archive:
     wait_until(lambda: names(folder) == set(), 10, "all segments to go", state=lambda: names(folder))
 
 
+def _extend(archive: Archive, recording_id: int, stream: int) -> int:
+    """Goes on with a stopped recording by ten messages and stops it again; its new end."""
+    recording = archive.recording(recording_id)
+    assert recording is not None
+    assert recording.stop_position is not None
+    terms, offset = divmod(recording.stop_position, recording.term_buffer_length)
+    channel = (
+        f"aeron:ipc?init-term-id={recording.initial_term_id}|term-id={recording.initial_term_id + terms}"
+        f"|term-offset={offset}|term-length={recording.term_buffer_length}|mtu={recording.mtu_length}"
+    )
+    subscription = archive.extend_recording(recording_id, "aeron:ipc", stream)
+    with archive.client.add_exclusive_publication(channel, stream) as publication:
+        publication.wait_connected(10)
+        end = publication.offer_batch([bytes(1000)] * 10)
+        archive.wait_position(recording_id, end)
+    archive.stop_recording_subscription(subscription)
+    wait_until(lambda: archive.stop_position(recording_id) == end, 10, "the recording to stop again")
+    return end
+
+
+def test_what_was_extended_since_the_plan_stays(servers: ArchivingMediaDriver, archive: Archive) -> None:
+    extended, other = stopped_recording(archive, 7, 2), stopped_recording(archive, 8, 0)
+    with Folder(servers.archive_dir) as folder:
+        actions = plan(Policy(older_than_s=0), inventory(folder), now_ms=2**42)
+    assert [(action.recording_id, action.new_start) for action in actions] == [(extended, None), (other, None)]
+    end = _extend(archive, extended, 7)
+    done = {one.action.recording_id: one for one in apply(archive, actions)}
+    assert done[extended].held == "it was extended after the plan was made; the next run decides"
+    assert (done[extended].deleted, done[other].held) == (0, "")
+    assert (archive.start_position(extended), archive.stop_position(extended)) == (0, end)
+    assert archive.recording(other) is None
+    # Not by its head either: after a truncation the same segments would hold new data.
+    (part,) = apply(archive, [replace(actions[0], new_start=2 * S)])
+    assert part.held
+    assert archive.start_position(extended) == 0
+
+
 def test_without_a_running_archive(servers: ArchivingMediaDriver, archive: Archive, run: Run) -> None:
     stopped_recording(archive, 7, 1)
     folder = servers.archive_dir
@@ -319,4 +357,13 @@ def test_the_archives_own_policy_does_what_the_command_would(
 
 def test_actions_are_told_with_their_reason() -> None:
     actions = plan(Policy(older_than_s=50), [kept(3, [90, 40])], now_ms=NOW_MS)
-    assert actions == [Action(recording_id=3, new_start=S, segments=1, bytes=1000, reason="written more than 50 s ago")]
+    assert actions == [
+        Action(
+            recording_id=3,
+            new_start=S,
+            segments=1,
+            bytes=1000,
+            reason="written more than 50 s ago",
+            stopped_ms=NOW_MS - 40_000,
+        )
+    ]
