@@ -1,7 +1,8 @@
-"""Converts message bytes to text columns, and rows to JSON lines: whole columns at a time. Pure; any thread."""
+"""Converts message bytes and times to text columns, and rows to JSON lines: whole columns at a time. Pure; any thread."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,10 @@ from aeron_spark.errors import UsageError
 _HEX = np.frombuffer("".join(f"{byte:02x}" for byte in range(256)).encode(), np.uint16)
 _BASE64 = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", np.uint8)
 _PADDING = ord("=")
+#: The days of years 1 to 9999, which all calendars have, and the first behind them; counted from 1970 on.
+_FIRST_DAY, _END_DAY = -719_162, 2_932_897
+_DAY_S = 86_400
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 # JSON's short escapes; other control characters use \u00XX.
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
 
@@ -89,6 +94,61 @@ def _not_utf8(batch: pa.RecordBatch) -> str:
             where = f"{batch.column('next_position')[row]}" if "next_position" in batch.schema.names else "unknown"
             return f"the message that ends at position {where} is no UTF-8 ({failure.reason}): take base64 or hex"
     return "a message is no UTF-8: take base64 or hex"
+
+
+def with_time_texts(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Dates and times as ISO 8601, also in structs and lists; a number with its unit where no calendar has them.
+
+    Python's own have no nanoseconds and end with the year 9999.
+    """
+    if not any(_has_times(kind) for kind in batch.schema.types):
+        return batch
+    return pa.RecordBatch.from_arrays([time_texts(column) for column in batch.columns], batch.schema.names)
+
+
+def _has_times(kind: pa.DataType) -> bool:
+    if pa.types.is_struct(kind):
+        return any(_has_times(kind.field(index).type) for index in range(kind.num_fields))
+    return _has_times(kind.value_type) if pa.types.is_list(kind) else bool(pa.types.is_temporal(kind))
+
+
+def time_texts(column: pa.Array) -> pa.Array:
+    """One column of `with_time_texts`."""
+    kind = column.type
+    if not _has_times(kind):
+        return column
+    if pa.types.is_struct(kind):
+        names = [kind.field(index).name for index in range(kind.num_fields)]
+        return pa.StructArray.from_arrays([time_texts(one) for one in column.flatten()], names, mask=column.is_null())
+    if pa.types.is_list(kind):
+        items = time_texts(column.values)
+        buffers = column.buffers()[:2]
+        return pa.Array.from_buffers(pa.list_(items.type), len(column), buffers, offset=column.offset, children=[items])
+    unit, first, end = _calendar(kind)
+    numbers = column.view(pa.int32() if kind.bit_width == 32 else pa.int64())  # noqa: PLR2004 - bits
+    fits = pc.and_(pc.greater_equal(numbers, first), pc.less(numbers, end))
+    text = pc.replace_substring(pc.if_else(fits, column, pa.scalar(None, kind)).cast(pa.string()), " ", "T")
+    # Arrow's own text of such a number is another time, or an error's.
+    return pc.if_else(fits, text, pc.binary_join_element_wise(numbers.cast(pa.string()), unit, " "))
+
+
+def _calendar(kind: pa.DataType) -> tuple[str, int, int]:
+    """What a type counts, the first number that has a text, and the first behind that has none."""
+    if pa.types.is_date32(kind):
+        return "days since 1970", _FIRST_DAY, _END_DAY
+    per_day = _DAY_S * _PER_SECOND[kind.unit]
+    if pa.types.is_time(kind):
+        return f"{kind.unit} since midnight", 0, per_day
+    return f"{kind.unit} since 1970", max(_FIRST_DAY * per_day, -(2**63)), min(_END_DAY * per_day, 2**63 - 1)
+
+
+def with_float_texts(value: Any) -> Any:
+    """A value of Python whose NaN and infinities, which JSON lacks, are texts as of `sbe decode`; also in dicts and lists."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, dict):
+        return {name: with_float_texts(one) for name, one in value.items()}
+    return [with_float_texts(one) for one in value] if isinstance(value, list) else value
 
 
 def _joined(*pieces: pa.Array | str) -> pa.Array:

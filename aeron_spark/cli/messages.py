@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from aeron_spark.archive.text_values import ENCODERS, hex_text
+from aeron_spark.archive.text_values import ENCODERS, hex_text, time_texts, with_float_texts, with_time_texts
 from aeron_spark.cli.archive_export import time_ns
 from aeron_spark.cli.common import add_dir, at_least
 from aeron_spark.client import Client
@@ -203,7 +203,7 @@ class Printer:
 
     def _sbe_lines(self, batch: pa.RecordBatch) -> Iterator[bytes]:
         template = "sbe_template" in batch.schema.names
-        for row in batch.select(batch.schema.names[2:]).to_pylist():
+        for row in with_time_texts(batch.select(batch.schema.names[2:])).to_pylist():
             name = row.pop("sbe_template", None) if template else self._options.message
             fields = row.pop(name, None) or {} if template and name in row else row
             known = {
@@ -215,10 +215,8 @@ class Printer:
             yield _CONTROL.sub(_escaped, line)
 
     def _json(self, batch: pa.RecordBatch) -> None:
-        for row in batch.to_pylist():
-            self._out.write(
-                json.dumps(_json_row(row), default=_plain, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
-            )
+        for row in with_time_texts(batch).to_pylist():
+            self._out.write(_json_text(_json_row(row)).encode("utf-8", "replace") + b"\n")
 
     def _csv(self, batch: pa.RecordBatch) -> None:
         columns, fields = [], []
@@ -227,9 +225,9 @@ class Printer:
                 raise UsageError(
                     f"column {field.name} is {field.type}, which has no form in CSV: choose --message, or json"
                 )
-            made = column.cast(field.type.value_type) if pa.types.is_dictionary(field.type) else column
-            if pa.types.is_binary(field.type):
-                made = ENCODERS[self._options.value](pa.record_batch([column], ["value"]))
+            made = column.cast(field.type.value_type) if pa.types.is_dictionary(field.type) else time_texts(column)
+            if pa.types.is_binary(field.type) or pa.types.is_fixed_size_binary(field.type):
+                made = ENCODERS[self._options.value](pa.record_batch([column.cast(pa.binary())], ["value"]))
             columns.append(made)
             fields.append(pa.field(field.name, made.type))
         if self._writer is None:
@@ -258,12 +256,20 @@ def _json_row(row: dict[str, Any]) -> dict[str, Any]:
     return row
 
 
+def _json_text(value: Any, separators: tuple[str, str] | None = None) -> str:
+    form: dict[str, Any] = {"default": _plain, "ensure_ascii": False, "separators": separators, "allow_nan": False}
+    try:
+        return json.dumps(value, **form)
+    except ValueError:  # a NaN or an infinity; looking for them in each row would cost more than the rows
+        return json.dumps(with_float_texts(value), **form)
+
+
 def _plain(value: Any) -> str:
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, dict | list):
-        return json.dumps(value, default=_plain, separators=(",", ":"), ensure_ascii=False)
-    return "" if value is None else str(getattr(value, "isoformat", value.__str__)())
+        return _json_text(value, (",", ":"))
+    return "" if value is None else str(with_float_texts(value))
 
 
 def print_all(options: argparse.Namespace, table: Scan, *, pattern: re.Pattern[bytes] | None = None) -> int:

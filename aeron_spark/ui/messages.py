@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from aeron_spark.archive.search import tail_position
 from aeron_spark.archive.segments import Extent, Folder
+from aeron_spark.archive.text_values import time_texts, with_float_texts, with_time_texts
 from aeron_spark.archive.time_text import parse_time_ns
 from aeron_spark.errors import AeronError, UsageError
 from aeron_spark.sbe import DecodeError, Schema, decode, parse
@@ -97,12 +98,12 @@ def _rows(folder: Folder, recording_id: int, part: tuple[int, int, int], doubts:
     if batch is None:
         return []
     ends = [one - 1 for one in batch.column("next_position").to_pylist()]
-    times = folder.index_times_at(recording_id, ends)
+    times = time_texts(folder.index_times_at(recording_id, ends)).to_pylist()
     return [
         {
             "position": str(row["position"]),
             "next": str(row["next_position"]),
-            "time": _plain(when) or "",
+            "time": when or "",
             "length": f"{len(row['value']):,}",
             "preview": _printable(row["value"][:_PREVIEW_BYTES]),
             "hex": row["value"][:_PREVIEW_BYTES].hex(" "),
@@ -143,7 +144,11 @@ def shown(folder_path: str, recording_id: int, position: int, chosen: Chosen) ->
         "hex": _hex(payload[:MAX_HEX_BYTES]),
         "hex_left_out": max(0, len(payload) - MAX_HEX_BYTES),
         "tree": [_TOO_LONG] if is_long else None if schema is None else _tree(schema, payload, chosen),
-        "rows": [_row(table.slice(number, 1)) for number in range(min(table.num_rows, MAX_LISTED))],
+        "rows": [
+            _row(batch, number)
+            for batch in map(with_time_texts, table.slice(0, MAX_LISTED).to_batches())
+            for number in range(batch.num_rows)
+        ],
     }
 
 
@@ -164,18 +169,16 @@ def _printable(part: bytes) -> str:
     return "".join(chr(one) if 0x20 <= one < 0x7F else "." for one in part)  # noqa: PLR2004 - printable ASCII
 
 
-def _row(table: pa.Table) -> list[list[str]]:
+def _row(batch: pa.RecordBatch, number: int) -> list[list[str]]:
     """Names and values of the columns that have one; the bytes of the message are shown beside it."""
-    row = {name: _plain(table.column(name)[0]) for name in table.schema.names if name != "value"}
+    row = {name: _plain(batch.column(name)[number]) for name in batch.schema.names if name != "value"}
     return [[name, _text(value)] for name, value in row.items() if value is not None]
 
 
 def _plain(scalar: pa.Scalar) -> Any:
-    """A value of Arrow as Python's, times as text: Python has no nanoseconds."""
+    """A value of Arrow as Python's."""
     if not scalar.is_valid:
         return None
-    if pa.types.is_timestamp(scalar.type):
-        return scalar.cast(pa.string()).as_py()
     if isinstance(scalar, pa.StructScalar):
         return {name: _plain(scalar[name]) for name in scalar}
     if isinstance(scalar, pa.ListScalar):
@@ -185,7 +188,7 @@ def _plain(scalar: pa.Scalar) -> Any:
 
 def _text(value: Any) -> str:
     """A value in a short text."""
-    text = value[:MAX_TEXT].hex(" ") if isinstance(value, bytes) else str(value)
+    text = value[:MAX_TEXT].hex(" ") if isinstance(value, bytes) else str(with_float_texts(value))
     return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}…"
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import os
 import re
 import subprocess
 import sys
@@ -19,9 +20,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from aeron_spark.archive.text_values import time_texts, with_time_texts
 from aeron_spark.cli.__main__ import main
 from aeron_spark.cli.messages import Printer
 from aeron_spark.testing import RecordedFolder, Servers, wait_until
+from tests.kit import moments
 from tests.kit.market import SCHEMA, quote, trade
 
 
@@ -89,6 +92,69 @@ def test_sbe_json_csv_and_arrow(recorded: Recorded, monkeypatch: pytest.MonkeyPa
     assert [set(json.loads(line)) <= {"value", "value_base64"} for line in out.splitlines()] == [True] * 5
     code, out = run(monkeypatch, "cat", folder, 0, "-m", 1, "--format", "csv", "--columns", "value", "--value", "hex")
     assert out == b'"value"\n"' + b"line 0".hex().encode() + b'"\n'
+
+
+@pytest.fixture(scope="module")
+def of_moments() -> Iterator[tuple[RecordedFolder, Path]]:
+    """0: messages of `tests.kit.moments`, the time of each in its reserved value; their schema's file."""
+    with Servers() as servers:
+        folder = RecordedFolder(servers)
+        folder.write(moments.MESSAGES, reserved_values=[1_700_000_000_123_456_789, -1])
+        schema = folder.path / "moments.xml"
+        schema.write_text(moments.SCHEMA, "utf-8")
+        yield folder, schema
+
+
+def no_json(text: str) -> Any:
+    raise AssertionError(f"{text} is no JSON")
+
+
+def test_times_that_python_has_not_and_numbers_that_json_has_not(
+    of_moments: tuple[RecordedFolder, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, schema = of_moments
+    fields = ("cat", folder, "--sbe", schema, "--message", "Moment")
+    code, out = run(monkeypatch, *fields, "--json", "--columns", ",".join(moments.FIELDS[0]))
+    assert (code, [json.loads(line, parse_constant=no_json) for line in out.splitlines()]) == (0, moments.FIELDS)
+    code, out = run(monkeypatch, *fields)
+    assert code == 0
+    assert b"exact=2023-11-14T22:13:20.123456789Z day=2023-11-14 clock=09:30:00.123456789 price=1.5" in out
+    assert b" price=NaN size=-Infinity " in out
+    code, out = run(monkeypatch, *fields, "--format", "csv", "--columns", "at,day,clock,key", "--value", "hex")
+    shown = [",".join(f'"{row[name]}"' for name in ("at", "day", "clock", "key")) for row in moments.FIELDS]
+    assert (code, out.decode().splitlines()[1:]) == (0, shown)
+
+
+def test_time_texts_of_parts_of_columns() -> None:
+    """Slices, nulls and nesting keep their places."""
+    days = pa.array([[0], None, [1, None, 2], []], pa.list_(pa.date32()))
+    both = pa.StructArray.from_arrays(
+        [days, pa.array([1, 2, 3, 4])], ["days", "n"], mask=pa.array([False] * 3 + [True])
+    )
+    batch = pa.RecordBatch.from_arrays([both], ["both"]).slice(1)
+    assert with_time_texts(batch).column("both").to_pylist() == [
+        {"days": None, "n": 2},
+        {"days": ["1970-01-02", None, "1970-01-03"], "n": 3},
+        None,
+    ]
+    edges = pa.array([-719_163, -719_162, 2_932_896, 2_932_897], pa.date32())
+    assert time_texts(edges).to_pylist() == [
+        "-719163 days since 1970",
+        "0001-01-01",
+        "9999-12-31",
+        "2932897 days since 1970",
+    ]
+
+
+def test_nanoseconds_need_no_pandas(of_moments: tuple[RecordedFolder, Path], tmp_path: Path) -> None:
+    folder, _ = of_moments
+    (tmp_path / "pandas.py").write_text("raise ImportError('no pandas')", "utf-8")
+    command = [sys.executable, "-m", "aeron_spark", "cat", folder, "--timestamp", "reserved(ns)", "--json"]
+    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=60)
+    assert done.stderr == ""
+    times = [json.loads(line)["timestamp"] for line in done.stdout.splitlines()]
+    assert times == ["2023-11-14T22:13:20.123456789Z", "1969-12-31T23:59:59.999999999Z"]
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ from aeron_spark.ui.app import MAX_BODY_BYTES
 from aeron_spark.ui.messages import MAX_HEX_BYTES
 from aeron_spark.ui.server import UiServer, read_token
 from aeron_spark.ui.watch import Watch
-from tests.kit import live_scene, packed
+from tests.kit import live_scene, moments, packed
 from tests.kit.market import SCHEMA, quote, trade
 from tests.kit.ui_server import Scene, served
 from tests.kit.wait import wait_until
@@ -70,7 +70,7 @@ def shown(server: UiServer, **query: object) -> Any:
 
 @pytest.fixture(scope="module")
 def recorded() -> Iterator[tuple[Servers, RecordedFolder]]:
-    """0: lines of text; 1: quotes and trades; 2: enough for a time index with many entries; 3, 4: many values; 5: one."""
+    """0: lines; 1: quotes and trades; 2: enough for a time index with many entries; 3, 4: many values; 5: one; 6: moments."""
     with Servers() as servers:
         folder = RecordedFolder(servers)
         folder.write(LINES)
@@ -80,6 +80,7 @@ def recorded() -> Iterator[tuple[Servers, RecordedFolder]]:
         folder.write([many + bytes(20_000)], stream_id=9)
         folder.write([many + bytes(70_000)], stream_id=10)
         folder.write(["one"], stream_id=11)
+        folder.write(moments.MESSAGES, stream_id=12)
         yield servers, folder
 
 
@@ -365,6 +366,15 @@ def test_a_message_as_bytes_tree_and_row(server: UiServer) -> None:
     assert fields["number"] == "3"
     assert "Quote" in dict(by_schema["rows"][0])["sbe_template"]
     assert "'number': 3" in dict(by_schema["rows"][0])["Quote"]
+
+
+def test_moments_that_python_has_not(server: UiServer) -> None:
+    positions = [one["position"] for one in found(server, "messages", recording=6)["rows"]]
+    for position, fields in zip(positions, moments.FIELDS, strict=True):
+        row = dict(shown(server, recording=6, position=position, schema=moments.SCHEMA)["rows"][0])
+        told = {name: one for name, one in fields.items() if name not in {"key", "legs"}}
+        assert str(told)[1:-1] in row["Moment"]
+        assert str(fields["legs"]) in row["Moment"]
 
 
 def test_a_message_of_very_many_values_is_bounded(server: UiServer) -> None:
