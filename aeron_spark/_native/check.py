@@ -46,7 +46,7 @@ def c_string(text: str) -> Any:
 
 
 def nanoseconds(seconds: float) -> int:
-    """Nanoseconds of a duration in seconds; UsageError for a negative one."""
-    if seconds < 0:
-        raise errors.UsageError(f"duration {seconds} s is negative")
-    return min(int(seconds * 1e9), 2**63 - 1)
+    """Nanoseconds of a duration in seconds, at most 292 years; UsageError for a negative one, and for NaN."""
+    if not seconds >= 0:
+        raise errors.UsageError(f"duration {seconds} s is negative or no number")
+    return int(min(seconds * 1e9, 2**63 - 1))

@@ -58,7 +58,10 @@ class TimeIndexInfo:
 def time_ns(when: datetime | int) -> int:
     """Nanoseconds since 1970-01-01 UTC; a datetime without zone is local time."""
     if isinstance(when, datetime):
-        delta = when.astimezone(UTC) - _EPOCH
+        try:
+            delta = when.astimezone(UTC) - _EPOCH
+        except (ValueError, OverflowError):
+            raise UsageError(f"time {when} lies outside of the years 1 to 9999 in UTC") from None
         when = (delta.days * 86_400 + delta.seconds) * 10**9 + delta.microseconds * 1000
     if not -(2**62) < when < 2**62:
         raise UsageError(f"time {when} ns lies more than 146 years from 1970")

@@ -24,7 +24,7 @@ from aeron_spark.cli import (
     archive_tools,
     archive_user,
 )
-from aeron_spark.cli.common import add_dir, add_json, add_verb, print_json, print_table, utc_time, with_times
+from aeron_spark.cli.common import add_dir, add_json, add_verb, int64, print_json, print_table, utc_time, with_times
 from aeron_spark.cli.driver import add_settings, become
 from aeron_spark.cli.progress import duration, size
 from aeron_spark.errors import AeronError, DataLossError, PeerError
@@ -79,7 +79,7 @@ def add_to(verbs: Any) -> None:
         add_dir(part)
         add_json(part)
         part.set_defaults(recording_id=None, all=part is all_of_it)
-    describing.add_argument("recording_id", metavar="RECORDING", type=int, nargs="?", help="recording id")
+    describing.add_argument("recording_id", metavar="RECORDING", type=int64, nargs="?", help="recording id")
     describing.add_argument("--all", action="store_true", help="recordings that are deleted or invalid, too")
     archive_tools.add_to(parts)
     archive_export.add_to(parts)

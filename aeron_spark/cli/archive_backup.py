@@ -11,7 +11,7 @@ from aeron_spark.archive.backup import backup
 from aeron_spark.archive.backup_store import open_backup
 from aeron_spark.archive.restore import restore
 from aeron_spark.cli.archive_retain import size
-from aeron_spark.cli.common import add_dir, add_json, add_verb, print_json, utc_time
+from aeron_spark.cli.common import add_dir, add_json, add_verb, int64, print_json, utc_time
 from aeron_spark.cli.progress import Work, duration
 from aeron_spark.cli.progress import size as size_text
 
@@ -51,7 +51,7 @@ def add_to(parts: Any) -> None:
     putting.add_argument("target", metavar="DEST", help="where the backup lies, as `backup` takes it")
     putting.add_argument("path", metavar="FOLDER", help="the archive's folder, made if absent")
     putting.add_argument(
-        "--recording", metavar="ID", type=int, action="append", default=[], help="this one; repeatable (default: all)"
+        "--recording", metavar="ID", type=int64, action="append", default=[], help="this one; repeatable (default: all)"
     )
     for part in (saving, putting):
         part.add_argument(

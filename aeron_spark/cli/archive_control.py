@@ -12,7 +12,7 @@ from typing import Any
 from aeron_spark.archive.client import Archive
 from aeron_spark.archive.recordings import Recording
 from aeron_spark.cli.archive_session import add_running, connect, known, print_answer
-from aeron_spark.cli.common import at_least, print_json
+from aeron_spark.cli.common import at_least, int32, int64, print_json, seconds
 from aeron_spark.cli.progress import Work
 from aeron_spark.errors import PeerError, UsageError
 from aeron_spark.types import FRAME_ALIGNMENT, RecordingSignal, Signal, SourceLocation
@@ -34,8 +34,8 @@ def add_to(parts: Any) -> None:
     )
     _add_stream(record, required=True)
     _add_source(record)
-    record.add_argument("--extend", metavar="RECORDING", type=int, help="go on with a stopped recording")
-    record.add_argument("--duration", metavar="SECONDS", type=float, help="end after so long")
+    record.add_argument("--extend", metavar="RECORDING", type=int64, help="go on with a stopped recording")
+    record.add_argument("--duration", metavar="SECONDS", type=seconds, help="end after so long")
     record.add_argument("--bytes", metavar="N", type=at_least(1), help="end after so many bytes")
     record.add_argument("--auto-stop", action="store_true", help="end when the first publisher is gone")
 
@@ -48,7 +48,7 @@ def add_to(parts: Any) -> None:
     )
     _add_stream(start, required=True)
     _add_source(start)
-    start.add_argument("--extend", metavar="RECORDING", type=int, help="go on with a stopped recording")
+    start.add_argument("--extend", metavar="RECORDING", type=int64, help="go on with a stopped recording")
     start.add_argument("--auto-stop", action="store_true", help="end when the first publisher is gone")
 
     stop = add_running(
@@ -61,7 +61,7 @@ def add_to(parts: Any) -> None:
   aeron-spark archive stop --recording 3""",
     )
     _add_stream(stop, required=False)
-    stop.add_argument("--recording", metavar="RECORDING", type=int, help="recording id")
+    stop.add_argument("--recording", metavar="RECORDING", type=int64, help="recording id")
 
     stop_replay = add_running(
         parts,
@@ -70,8 +70,8 @@ def add_to(parts: Any) -> None:
         about="stop all replays of a recording, or one by its session",
         examples="  aeron-spark archive stop-replay 3",
     )
-    stop_replay.add_argument("recording_id", metavar="RECORDING", type=int, help="recording id")
-    stop_replay.add_argument("--session", metavar="ID", type=int, help="replay session id, as `replay` printed it")
+    stop_replay.add_argument("recording_id", metavar="RECORDING", type=int64, help="recording id")
+    stop_replay.add_argument("--session", metavar="ID", type=int64, help="replay session id, as `replay` printed it")
 
     for name, phrase, about, position, deletes in _CHANGES:
         change = add_running(
@@ -81,11 +81,11 @@ def add_to(parts: Any) -> None:
             about=about + ("; a dry run without --yes" if deletes else ""),
             examples=f"  aeron-spark archive {name} 3{' --to 131072' if position else ''}{' --yes' if deletes else ''}",
         )
-        change.add_argument("recording_id", metavar="RECORDING", type=int, help="recording id")
+        change.add_argument("recording_id", metavar="RECORDING", type=int64, help="recording id")
         if position:
-            change.add_argument("--to", metavar="POSITION", type=int, help=position)
+            change.add_argument("--to", metavar="POSITION", type=int64, help=position)
             # Before it was named --to it stood behind the recording: taken until 0.2.
-            change.add_argument("position", type=int, nargs="?", help=argparse.SUPPRESS)
+            change.add_argument("position", type=int64, nargs="?", help=argparse.SUPPRESS)
         if deletes:
             change.add_argument("--yes", action="store_true", help="do it; without, only print what would be done")
         change.set_defaults(
@@ -129,7 +129,7 @@ def _add_stream(part: argparse.ArgumentParser, *, required: bool) -> None:
     part.add_argument(
         "--channel", metavar="URI", required=required, help="channel: aeron:ipc, aeron:udp?endpoint=..., ..."
     )
-    part.add_argument("--stream", metavar="ID", type=int, required=required, help="stream id")
+    part.add_argument("--stream", metavar="ID", type=int32, required=required, help="stream id")
 
 
 def _add_source(part: argparse.ArgumentParser) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from aeron_spark.archive.client import Archive
 from aeron_spark.cli.archive_session import add_credentials, add_running, connect, credentials, known, print_answer
-from aeron_spark.cli.common import at_least
+from aeron_spark.cli.common import at_least, int32, int64
 from aeron_spark.cli.progress import Work
 from aeron_spark.errors import AeronError
 from aeron_spark.types import RecordingSignal, Signal
@@ -31,14 +31,14 @@ def add_to(parts: Any) -> None:
   aeron-spark archive replicate 3 --source 'aeron:udp?endpoint=other:8010' --live 'aeron:udp?endpoint=this:40123' \\
       --source-credentials-file other.secret""",
     )
-    copy.add_argument("source_recording_id", metavar="RECORDING", type=int, help="recording id in the other archive")
+    copy.add_argument("source_recording_id", metavar="RECORDING", type=int64, help="recording id in the other archive")
     copy.add_argument("--source", metavar="URI", required=True, help="the other archive's control channel")
-    copy.add_argument("--source-stream", metavar="ID", type=int, default=10, help="its stream (default 10)")
+    copy.add_argument("--source-stream", metavar="ID", type=int32, default=10, help="its stream (default 10)")
     copy.add_argument(
         "--source-response", metavar="URI", help="where the other archive answers (default: the archive's setting)"
     )
     add_credentials(copy, "source-", "the other archive")
-    copy.add_argument("--recording", metavar="RECORDING", type=int, help="a stopped recording to go on with")
+    copy.add_argument("--recording", metavar="RECORDING", type=int64, help="a stopped recording to go on with")
     copy.add_argument("--to", dest="end", metavar="POSITION", type=at_least(0), help="how far to copy (default: all)")
     copy.add_argument("--live", metavar="URI", help="go on from this live stream once caught up, and return")
     copy.add_argument(
@@ -52,7 +52,7 @@ def add_to(parts: Any) -> None:
         about="change the channel that a recording is listed with",
         examples="  aeron-spark archive update-channel 3 'aeron:udp?endpoint=localhost:40123|alias=prices'",
     )
-    rename.add_argument("recording_id", metavar="RECORDING", type=int, help="recording id")
+    rename.add_argument("recording_id", metavar="RECORDING", type=int64, help="recording id")
     rename.add_argument("channel", metavar="URI", help="the new channel")
 
     move = add_running(
@@ -62,8 +62,8 @@ def add_to(parts: Any) -> None:
         about="move all of a stopped recording before or behind another one that it meets; a dry run without --yes",
         examples="  aeron-spark archive migrate-segments 4 3 --yes",
     )
-    move.add_argument("source_recording_id", metavar="FROM", type=int, help="the recording that is empty then")
-    move.add_argument("recording_id", metavar="TO", type=int, help="the recording that gets its segments")
+    move.add_argument("source_recording_id", metavar="FROM", type=int64, help="the recording that is empty then")
+    move.add_argument("recording_id", metavar="TO", type=int64, help="the recording that gets its segments")
     move.add_argument("--yes", action="store_true", help="do it; without, only print what would be done")
 
 

@@ -23,7 +23,7 @@ from aeron_spark.archive.export import (
 from aeron_spark.archive.segments import READ_COLUMNS
 from aeron_spark.archive.sources import RecordingSource
 from aeron_spark.archive.text_values import ENCODERS
-from aeron_spark.cli.common import add_dir, add_json, add_verb, at_least, print_json
+from aeron_spark.cli.common import add_dir, add_json, add_verb, at_least, int64, print_json
 from aeron_spark.cli.progress import Work
 from aeron_spark.errors import UsageError
 
@@ -50,7 +50,7 @@ def add_to(parts: Any) -> None:
         "environment), or a running archive's control channel (aeron:udp?endpoint=host:8010), which replays to "
         "the driver of --dir",
     )
-    part.add_argument("recording_id", metavar="RECORDING", type=int, nargs="*", help="recording ids (default: all)")
+    part.add_argument("recording_id", metavar="RECORDING", type=int64, nargs="*", help="recording ids (default: all)")
     part.add_argument("--out", metavar="FILE", required=True, help="file to write, - for standard output")
     part.add_argument("--format", choices=FORMATS, help="default: by the file's suffix (.parquet, .csv, .jsonl)")
     part.add_argument(
@@ -69,7 +69,7 @@ def add_to(parts: Any) -> None:
     part.add_argument(
         "--row-group-rows",
         metavar="N",
-        type=int,
+        type=at_least(1),
         default=DEFAULT_ROW_GROUP_ROWS,
         help=f"most rows of a row group of Parquet (default {DEFAULT_ROW_GROUP_ROWS:,})",
     )
@@ -97,10 +97,10 @@ def add_to(parts: Any) -> None:
 
 def time_ns(text: str) -> int:
     """ISO 8601 or ns since the epoch; for argparse."""
-    if text.isdecimal():
-        return int(text)
     try:
-        return times.time_ns(datetime.fromisoformat(text))
+        return times.time_ns(int(text) if text.isdecimal() else datetime.fromisoformat(text))
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is no time: write 2026-11-20T09:00:00, or ns since 1970") from None
 

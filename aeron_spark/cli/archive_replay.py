@@ -21,7 +21,7 @@ from aeron_spark.archive.text_values import hex_text, json_lines
 from aeron_spark.archive.time_text import parse_time_ns, parse_time_source
 from aeron_spark.cli.archive_export import time_ns
 from aeron_spark.cli.archive_session import add_running, connect, known, print_answer
-from aeron_spark.cli.common import at_least, print_json, utc_time
+from aeron_spark.cli.common import at_least, int32, print_json, recording_ids, utc_time
 from aeron_spark.cli.progress import Progress, number, size
 from aeron_spark.cli.replay_keys import COMMANDS, KEYS, commands_of_lines, keys_of_terminal, parse_speed
 from aeron_spark.client import Client
@@ -64,7 +64,7 @@ def add_to(parts: Any) -> None:
     verb.add_argument(
         "--stream",
         metavar="ID",
-        type=int,
+        type=int32,
         help="stream of --channel; with --by it takes all recordings (default: its own)",
     )
     part = verb.add_argument_group("one recording, without --by")
@@ -157,7 +157,7 @@ def _run_one(options: argparse.Namespace) -> int:
 
 def _one_recording(options: argparse.Namespace) -> int:
     words = options.words
-    if len(words) != 1 or not words[0].isdigit():
+    if len(words) != 1 or not words[0].isdecimal():
         raise UsageError(
             f"{' '.join(words)!r} is no id of one recording of the running archive; to publish recordings of a folder in "
             f"their own time, say by which: --by index, --by reserved or --by FIELD"
@@ -167,7 +167,7 @@ def _one_recording(options: argparse.Namespace) -> int:
         ("own_channels", "from_time", "to_time", "where", "sbe", "loop", "shift_to", "shift", "commands"),
         "needs",
     )
-    return int(words[0])
+    return recording_ids(words)[0]
 
 
 def _refuse(options: argparse.Namespace, names: Sequence[str], verb: str) -> None:
@@ -216,7 +216,7 @@ def _bytes(text: str | bytes) -> bytes:
 
 def _run_timed(options: argparse.Namespace) -> int:
     _check_timed(options)
-    source, ids = options.words[0], _ids(options.words[1:])
+    source, ids = options.words[0], recording_ids(options.words[1:])
     by = _source_text(options.by)
     shift, shift_to = _shift_of(options, by)
     with ExitStack() as held:
@@ -264,13 +264,6 @@ def _check_timed(options: argparse.Namespace) -> None:
         raise UsageError("--stream is of --channel: give both")
     if options.shift and options.shift_to is None:
         raise UsageError("--shift needs --shift-to: now, or a time")
-
-
-def _ids(words: Sequence[str]) -> list[int]:
-    try:
-        return [int(word) for word in words]
-    except ValueError as error:
-        raise UsageError(f"a recording is a number, like 3: {error}") from None
 
 
 def _source_text(text: str) -> str:

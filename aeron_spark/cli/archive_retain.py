@@ -13,7 +13,7 @@ from aeron_spark.archive.recordings import is_ledger
 from aeron_spark.archive.retain import Action, Done, Policy, apply, archive_settings, inventory, plan
 from aeron_spark.archive.segments import Folder
 from aeron_spark.cli.archive_session import add_control, connect
-from aeron_spark.cli.common import add_dir, add_json, add_verb, at_least, print_json, utc_time
+from aeron_spark.cli.common import add_dir, add_json, add_verb, at_least, int64, print_json, seconds, utc_time
 from aeron_spark.errors import AeronError, UsageError
 from aeron_spark.spark.ledger import batches_before
 
@@ -59,7 +59,7 @@ def duration(text: str) -> float:
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw]?)", text)
     if found is None:
         raise argparse.ArgumentTypeError(f"{text!r} is no duration: write 90s, 10m, 12h, 7d or 4w")
-    return float(found[1]) * _SECONDS[found[2] or "s"]
+    return seconds(str(float(found[1]) * _SECONDS[found[2] or "s"]))
 
 
 def size(text: str) -> int:
@@ -67,7 +67,7 @@ def size(text: str) -> int:
     found = re.fullmatch(r"(\d+)([kmgt]?)", text.lower())
     if found is None:
         raise argparse.ArgumentTypeError(f"{text!r} is no size: write 1000, 64k, 500m, 10g or 2t")
-    return int(found[1]) * _BYTES[found[2]]
+    return int64(str(int(found[1]) * _BYTES[found[2]]))
 
 
 def run(options: argparse.Namespace) -> int:

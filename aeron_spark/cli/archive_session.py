@@ -13,7 +13,7 @@ from typing import Any
 from aeron_spark.archive.client import DEFAULT_CHANNEL, Archive
 from aeron_spark.archive.credentials import Credentials, UserPassword
 from aeron_spark.archive.recordings import Recording
-from aeron_spark.cli.common import add_dir, add_json, add_verb, print_json
+from aeron_spark.cli.common import add_dir, add_json, add_verb, int32, print_json, seconds
 from aeron_spark.errors import UsageError
 from aeron_spark.small_files import read_small
 from aeron_spark.types import Signal
@@ -35,11 +35,11 @@ def add_control(part: argparse.ArgumentParser) -> None:
     part.add_argument(
         "--control", metavar="URI", default=DEFAULT_CHANNEL, help="the archive's control channel (aeron:ipc)"
     )
-    part.add_argument("--control-stream", metavar="ID", type=int, default=10, help="its stream (default 10)")
+    part.add_argument("--control-stream", metavar="ID", type=int32, default=10, help="its stream (default 10)")
     part.add_argument("--response", metavar="URI", default=DEFAULT_CHANNEL, help="channel of its answers (aeron:ipc)")
-    part.add_argument("--response-stream", metavar="ID", type=int, default=20, help="its stream (default 20)")
+    part.add_argument("--response-stream", metavar="ID", type=int32, default=20, help="its stream (default 20)")
     part.add_argument(
-        "--timeout", metavar="SECONDS", type=float, default=10.0, help="wait so long for answers (default 10)"
+        "--timeout", metavar="SECONDS", type=seconds, default=10.0, help="wait so long for answers (default 10)"
     )
     add_credentials(part, "", "the archive")
     part.add_argument(

@@ -9,7 +9,7 @@ from typing import Any
 
 from aeron_spark.archive.segments import Folder
 from aeron_spark.archive.times import TimeIndexInfo
-from aeron_spark.cli.common import add_dir, add_json, add_verb, print_json, print_table, utc_time, with_times
+from aeron_spark.cli.common import add_dir, add_json, add_verb, int64, print_json, print_table, utc_time, with_times
 from aeron_spark.errors import UsageError
 
 TIME_EXAMPLES = """\
@@ -30,11 +30,11 @@ def add_to(parts: Any) -> None:
         examples=TIME_EXAMPLES,
     )
     time.add_argument("path", metavar="PATH", help="the archive's folder")
-    time.add_argument("recording_id", metavar="RECORDING", type=int, help="recording id")
+    time.add_argument("recording_id", metavar="RECORDING", type=int64, help="recording id")
     time.add_argument(
         "when", metavar="TIME", nargs="?", help="ISO 8601, local without a zone, or nanoseconds since 1970"
     )
-    time.add_argument("--position", metavar="POSITION", type=int, help="print when this byte was written instead")
+    time.add_argument("--position", metavar="POSITION", type=int64, help="print when this byte was written instead")
     time.add_argument(
         "--reserved",
         metavar="UNIT",
@@ -58,7 +58,7 @@ def add_to(parts: Any) -> None:
         part = add_verb(verbs, name, run, about=about, examples=example)
         part.add_argument("path", metavar="PATH", help="the archive's folder")
         part.add_argument(
-            "recording_ids", metavar="RECORDING", type=int, nargs="*", help="recording ids (default: all)"
+            "recording_ids", metavar="RECORDING", type=int64, nargs="*", help="recording ids (default: all)"
         )
         add_dir(part)
         add_json(part)
@@ -151,9 +151,7 @@ def _time(ns: int | None) -> str:
 
 
 def _when(text: str) -> datetime | int:
-    if text.lstrip("-").isdigit():
-        return int(text)
     try:
-        return datetime.fromisoformat(text)
+        return int(text) if text.lstrip("-").isdecimal() else datetime.fromisoformat(text)
     except ValueError:
         raise UsageError(f"time {text!r} is neither ISO 8601 nor nanoseconds since 1970") from None

@@ -22,7 +22,7 @@ from aeron_spark.archive.tools import (
     state_name,
     total_bytes,
 )
-from aeron_spark.cli.common import add_dir, add_json, add_verb, at_least, print_json, utc_time
+from aeron_spark.cli.common import add_dir, add_json, add_verb, at_least, int64, print_json, utc_time
 from aeron_spark.cli.progress import Work
 from aeron_spark.counters import Counters
 from aeron_spark.errors import AeronError, DataLossError, PeerError, UsageError
@@ -140,7 +140,7 @@ def add_to(parts: Any) -> None:
             + ("archives and readers pass it by" if state == RecordingState.INVALID else "it is listed again"),
             examples=f"  aeron-spark archive {name} recordings 3",
         )
-        marking.add_argument("recording_id", metavar="RECORDING", type=int, help="recording id")
+        marking.add_argument("recording_id", metavar="RECORDING", type=int64, help="recording id")
         marking.set_defaults(state=state)
 
     _add(
@@ -207,7 +207,9 @@ def _add(
     part = add_verb(parts, name, run, about=about, examples=examples, aliases=aliases)
     part.add_argument("path", metavar="PATH", help="the archive's folder")
     if one:
-        part.add_argument("recording_id", metavar="RECORDING", type=int, nargs="?", help="recording id (default: all)")
+        part.add_argument(
+            "recording_id", metavar="RECORDING", type=int64, nargs="?", help="recording id (default: all)"
+        )
     add_json(part)
     return part
 

@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from aeron_spark.archive.users import GROUPS, ITERATIONS, user_line
-from aeron_spark.cli.common import add_verb
+from aeron_spark.cli.common import add_verb, int64
 from aeron_spark.errors import UsageError
 
 EXAMPLES = """\
@@ -26,7 +26,11 @@ def add_to(verbs: Any) -> None:
         "--allow", metavar="ACTIONS", required=True, help=f"with commas: {', '.join(GROUPS)}, or requests by name"
     )
     verb.add_argument(
-        "--iterations", metavar="COUNT", type=int, default=ITERATIONS, help="how dear a guess is (default %(default)s)"
+        "--iterations",
+        metavar="COUNT",
+        type=int64,
+        default=ITERATIONS,
+        help="how dear a guess is (default %(default)s)",
     )
 
 

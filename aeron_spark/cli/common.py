@@ -33,6 +33,8 @@ _TIMES = {
     **dict.fromkeys(("first_ns", "last_ns", "time_ns"), 10**9),
 }
 
+#: 31 years; the clocks that wait take no more than some hundred.
+MOST_SECONDS = 10**9
 _CLEAR = "\x1b[H\x1b[2J"
 #: A number with thousands, decimals and a unit, or nothing known: such columns are set to the right.
 _NUMBER = re.compile(r"[+-]?[\d,]+(\.\d+)?( (bytes|kB|MB|s)(/s)?)?|-|")
@@ -71,7 +73,7 @@ def add_counters_verb(
     verb.add_argument(
         "--watch",
         metavar="SECONDS",
-        type=float,
+        type=seconds,
         nargs="?",
         const=1.0,
         help="print again every so often (default: every second), with rates, until Ctrl-C",
@@ -86,8 +88,8 @@ def add_dir(verb: argparse.ArgumentParser) -> None:
     )
 
 
-def at_least(least: int) -> Callable[[str], int]:
-    """A whole number that is not below `least`; for argparse."""
+def whole(least: int, most: int) -> Callable[[str], int]:
+    """A whole number within bounds; for argparse."""
 
     def number(text: str) -> int:
         try:
@@ -96,9 +98,41 @@ def at_least(least: int) -> Callable[[str], int]:
             raise argparse.ArgumentTypeError(f"{text!r} is no whole number") from None
         if value < least:
             raise argparse.ArgumentTypeError(f"{text} is below {least}")
+        if value > most:
+            raise argparse.ArgumentTypeError(f"{text} is above {most}")
         return value
 
     return number
+
+
+#: Stream ids.
+int32 = whole(-(2**31), 2**31 - 1)
+#: Positions, and ids of recordings and sessions.
+int64 = whole(-(2**63), 2**63 - 1)
+
+
+def at_least(least: int) -> Callable[[str], int]:
+    """A whole number of 64 bits that is not below `least`; for argparse."""
+    return whole(least, 2**63 - 1)
+
+
+def seconds(text: str) -> float:
+    """A duration that a wait can take, so no NaN; for argparse."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds") from None
+    if not 0 <= value <= MOST_SECONDS:
+        raise argparse.ArgumentTypeError(f"{text} is not between 0 and {MOST_SECONDS} seconds")
+    return value
+
+
+def recording_ids(words: Sequence[str]) -> list[int]:
+    """Ids of recordings that stand among other words. UsageError: a word is none."""
+    try:
+        return [int64(word) for word in words]
+    except argparse.ArgumentTypeError as error:
+        raise UsageError(f"a recording is a number, like 3: {error}") from None
 
 
 def add_json(verb: argparse.ArgumentParser) -> None:

@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from aeron_spark import doctor, doctor_facts, doctor_memory
-from aeron_spark.cli.common import add_dir, add_json, add_verb, print_json
+from aeron_spark.cli.common import add_dir, add_json, add_verb, int32, print_json
 
 EXAMPLES = """\
   aeron-spark doctor
@@ -35,7 +35,7 @@ def add_to(verbs: Any) -> None:
     )
     verb.add_argument(
         "--for-streams",
-        type=int,
+        type=int32,
         metavar="N",
         help="print instead how much shared memory N streams and an archive take at most, with these settings",
     )

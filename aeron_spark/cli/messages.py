@@ -17,7 +17,7 @@ import pyarrow.csv
 
 from aeron_spark.archive.text_values import ENCODERS, hex_text, time_texts, with_float_texts, with_time_texts
 from aeron_spark.cli.archive_export import time_ns
-from aeron_spark.cli.common import add_dir, at_least
+from aeron_spark.cli.common import add_dir, at_least, int32, recording_ids, seconds
 from aeron_spark.client import Client
 from aeron_spark.errors import UsageError
 from aeron_spark.tables import Scan, scan
@@ -33,9 +33,9 @@ def add_arguments(verb: argparse.ArgumentParser) -> None:
     """Which messages, and how they are printed."""
     part = verb.add_argument_group("which messages")
     part.add_argument("--channel", metavar="URI", help="a live channel instead of SOURCE; with --stream")
-    part.add_argument("--stream", metavar="ID", type=int, help="stream id of --channel")
+    part.add_argument("--stream", metavar="ID", type=int32, help="stream id of --channel")
     part.add_argument(
-        "--timeout", metavar="SECONDS", type=float, default=10.0, help="wait for a publisher this long (default 10)"
+        "--timeout", metavar="SECONDS", type=seconds, default=10.0, help="wait for a publisher this long (default 10)"
     )
     part.add_argument("--from", dest="start", metavar="POSITION", type=at_least(0), help="that begin here or later")
     part.add_argument("--to", dest="end", metavar="POSITION", type=at_least(0), help="that begin before it")
@@ -109,12 +109,13 @@ def chosen(options: argparse.Namespace, words: Sequence[str], held: ExitStack) -
             source.wait_image(options.timeout).close()
     else:
         source = words[0]
-        try:
-            recordings = [int(word) for word in words[1:]] or None
-        except ValueError as error:
-            raise UsageError(f"a recording is a number, like 3: {error}") from None
-        choice |= {"recordings": recordings, "start": options.start, "end": options.end, "last": options.last}
-        choice |= {"aeron_dir": options.dir}
+        choice |= {
+            "recordings": recording_ids(words[1:]) or None,
+            "start": options.start,
+            "end": options.end,
+            "last": options.last,
+            "aeron_dir": options.dir,
+        }
     table = scan(source, **choice)
     for when, compare in ((options.from_time, pc.greater_equal), (options.to_time, pc.less)):
         if when is not None:

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from aeron_spark.cli.common import add_directories, add_verb, at_least, chosen_dirs
+from aeron_spark.cli.common import MOST_SECONDS, add_directories, add_verb, at_least, chosen_dirs, whole
 
 EXAMPLES = """\
   aeron-spark metrics --once
@@ -38,7 +38,7 @@ def add_to(verbs: Any) -> None:
     verb.add_argument(
         "--interval",
         metavar="S",
-        type=at_least(1),
+        type=whole(1, MOST_SECONDS),
         default=INTERVAL_S,
         help=f"seconds from push to push (default: {INTERVAL_S})",
     )

@@ -7,7 +7,7 @@ import itertools
 import sys
 from typing import Any
 
-from aeron_spark.cli.common import add_dir, add_json, add_verb, at_least, print_json
+from aeron_spark.cli.common import add_dir, add_json, add_verb, at_least, int32, print_json, seconds
 from aeron_spark.cli.progress import Progress
 from aeron_spark.client import Client
 
@@ -33,9 +33,13 @@ def add_stream(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--channel", metavar="URI", required=True, help="channel: aeron:ipc, aeron:udp?endpoint=localhost:40123, ..."
     )
-    verb.add_argument("--stream", metavar="ID", type=int, required=True, help="stream id")
+    verb.add_argument("--stream", metavar="ID", type=int32, required=True, help="stream id")
     verb.add_argument(
-        "--timeout", metavar="SECONDS", type=float, default=10.0, help="wait this long for the other side (default 10)"
+        "--timeout",
+        metavar="SECONDS",
+        type=seconds,
+        default=10.0,
+        help="wait this long for the other side (default 10)",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import select
@@ -45,15 +46,15 @@ def _command(line: str) -> Command:
     value = rest.strip()
     if word in {"pause", "resume", "quit"} and not value:
         return Command(word)  # type: ignore[arg-type]
-    if word == "step" and (not value or value.isdigit()):
+    if word == "step" and (not value or value.isdecimal()):
         return Command("step", int(value or 1))
     if word == "speed" and value:
         return Command("speed", parse_speed(value))
     if word == "seek" and value[:1] in {"+", "-"}:
-        try:
-            return Command("move", float(value) * 1e9)
-        except (ValueError, OverflowError):
-            pass
+        with contextlib.suppress(ValueError):
+            by_ns = float(value) * 1e9
+            if math.isfinite(by_ns):
+                return Command("move", by_ns)
     elif word == "seek" and value:
         return Command("seek", parse_time_ns("seek", value))
     raise UsageError(f"{line.strip()!r} is no command: {COMMANDS}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from aeron_spark.cli.common import Rate, add_counters_verb, show_rows
+from aeron_spark.cli.common import Rate, add_counters_verb, int32, show_rows
 from aeron_spark.streams import streams
 
 EXAMPLES = """\
@@ -24,7 +24,7 @@ def add_to(verbs: Any) -> None:
 
 def add_stream_filter(verb: argparse.ArgumentParser) -> None:
     """Option --stream."""
-    verb.add_argument("--stream", metavar="ID", type=int, help="only streams of this id")
+    verb.add_argument("--stream", metavar="ID", type=int32, help="only streams of this id")
 
 
 def run(options: argparse.Namespace) -> int:

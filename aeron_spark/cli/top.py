@@ -17,6 +17,7 @@ from aeron_spark.cli.common import (
     open_counters,
     print_json,
     print_table,
+    seconds,
 )
 from aeron_spark.errors import DataLossError, UsageError
 
@@ -36,7 +37,7 @@ def add_to(verbs: Any) -> None:
     verb.add_argument(
         "--interval",
         metavar="SECONDS",
-        type=float,
+        type=seconds,
         default=1.0,
         help="between two looks; rates are over it (default: 1)",
     )

@@ -73,6 +73,7 @@ FRAMINGS = {
 _SIZES = {"u8": "B", "u16": "H", "u32": "I"}
 _SETTINGS = ("lengthPrefix", "lengthIncludesSelf", "lengthAdjust", "packetHeaderBytes", "countField")
 _MAX_HEADER = 1 << 20
+_MAX_DIGITS = 9
 
 
 def named(name: str) -> Framing:
@@ -133,7 +134,8 @@ def _size_code(name: str, text: str) -> str:
 
 def _whole(given: dict[str, str], name: str, low: int) -> int:
     text = given.get(name, "0").strip()
-    if not text.removeprefix("-").isdecimal() or not low <= int(text) <= _MAX_HEADER:
+    digits = text.removeprefix("-")
+    if not digits.isdecimal() or len(digits) > _MAX_DIGITS or not low <= int(text) <= _MAX_HEADER:
         raise UsageError(f"framing: {name}={text} is no whole number from {low} to {_MAX_HEADER}")
     return int(text)
 

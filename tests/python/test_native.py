@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import multiprocessing
 import subprocess
 import sys
@@ -63,8 +64,11 @@ def test_enumerations_have_the_numbers_of_c(enumeration: type[types.Action], pre
 def test_check_tells_done_from_later() -> None:
     assert check(lib.AS_OK) is True
     assert check(lib.AS_AGAIN) is False
-    with pytest.raises(UsageError):
-        nanoseconds(-1)
+    for wrong in (-1, math.nan):
+        with pytest.raises(UsageError, match="negative or no number"):
+            nanoseconds(wrong)
+    assert nanoseconds(1.5) == 1_500_000_000
+    assert nanoseconds(math.inf) == 2**63 - 1
 
 
 def test_close_is_idempotent_and_use_after_it_says_so() -> None:

@@ -487,13 +487,13 @@ def test_lines_are_commands(capsys: pytest.CaptureFixture[str]) -> None:
         *(("pause", 0), ("step", 1), ("step", 12), ("speed", math.inf), ("speed", 2.5)),
         *(("move", 1.5e9), ("move", -3e9), ("seek", 5)),
     ]
-    os.write(writer, b"e\njump\nspeed x\nseek +x\nseek never\npause now\nquit")
+    os.write(writer, b"e\njump\nspeed x\nstep \xc2\xb2\nseek +x\nseek +nan\nseek -inf\nseek never\npause now\nquit")
     os.close(writer)
     assert [one.kind for one in taken()] == ["resume"]
     assert [one.kind for one in taken()] == ["quit"]
     assert taken() == []
     os.close(reader)
-    assert capsys.readouterr().err.count("replay: ") == 5
+    assert capsys.readouterr().err.count("replay: ") == 8
 
 
 def test_keys_are_commands_and_the_terminal_is_as_before(capsys: pytest.CaptureFixture[str]) -> None:

@@ -143,6 +143,8 @@ def test_by_the_console(servers: ArchivingMediaDriver, capsys: pytest.CaptureFix
     for wrong in (
         ["time", path, chosen],
         ["time", path, chosen, "noon"],
+        ["time", path, chosen, "²"],
+        ["time", path, chosen, "0001-01-01T00:00+14:00"],
         ["time", path, chosen, "1", "--position", "1"],
     ):
         assert main(["archive", *wrong]) == 2

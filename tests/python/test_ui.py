@@ -349,6 +349,7 @@ def test_messages_by_position_and_time(server: UiServer) -> None:
     assert found(server, "messages", recording=0, time="2001-01-01T00:00")["rows"][0]["preview"] == LINES[0]
     assert found(server, "messages", recording=0, time="2100-01-01T00:00")["rows"] == []
     assert "is no time" in found(server, "messages", recording=0, time="soon")["error"]
+    assert "lies outside" in found(server, "messages", recording=0, time="0001-01-01T00:00+14:00")["error"]
     beyond = found(server, "messages", recording=0, position=2**62)
     assert (beyond["rows"], beyond["from"]) == ([], str(64 * len(LINES)))
 
@@ -403,7 +404,8 @@ def test_what_is_asked_of_a_message_is_checked(server: UiServer) -> None:
     assert "has positions 0 to" in shown(server, recording=1, position=2**62)["error"]
     for wrong in ("x", "-1", "1e3", ""):
         assert shown(server, recording=1, position=wrong)["is_usage"]
-    assert "framing" in shown(server, recording=1, position=0, schema=SCHEMA, framing="wrong")["error"]
+    for framing in ("wrong", f"lengthPrefix=u16,lengthAdjust={'9' * 5000}"):
+        assert "framing" in shown(server, recording=1, position=0, schema=SCHEMA, framing=framing)["error"]
     assert "not well-formed" in shown(server, recording=1, position=0, schema="<messageSchema")["error"]
 
 

@@ -463,6 +463,7 @@ def test_a_decoder_travels() -> None:
         {"decimals": "decimal(2,3)"},
         {"max_entries": 0},
         {"framing": "x"},
+        {"framing": f"lengthPrefix=u16,lengthAdjust={'9' * 5000}"},
         {"skip": -1},
     ],
 )
