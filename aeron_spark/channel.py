@@ -37,7 +37,7 @@ class ChannelUri:
                 if not text or any(char in text for char in "?|\0") or (what == "key" and "=" in text):
                     raise UsageError(f"channel {what} {text!r} can't be written: it is empty or holds one of ? | =")
         object.__setattr__(self, "params", MappingProxyType(dict(self.params)))
-        if len(str(self).encode()) > MAX_LENGTH:
+        if len(str(self).encode("utf-8", "surrogatepass")) > MAX_LENGTH:
             raise UsageError(f"channel is longer than {MAX_LENGTH} bytes: {str(self)[:80]}...")
 
     @classmethod

@@ -10,7 +10,7 @@ from pathlib import Path
 from aeron_spark._native import callback  # noqa: F401 - defines the Python ends of C callbacks
 from aeron_spark._native._lib import ffi, lib
 from aeron_spark._native.callback import Callbacks
-from aeron_spark._native.check import c_string, check, error, nanoseconds, string
+from aeron_spark._native.check import c_path, c_string, check, error, nanoseconds, string
 from aeron_spark._native.handle import Handle
 from aeron_spark.channel import ChannelUri
 from aeron_spark.config import default_aeron_dir
@@ -69,7 +69,7 @@ class Client(Handle):
         options = ffi.new("as_client_options *")
         lib.as_client_options_init(options)
         check(lib.as_client_options_load_environment(options))
-        directory, client_name = c_string(os.fspath(self.aeron_dir)), c_string(name or "")
+        directory, client_name = c_path(self.aeron_dir), c_string(name or "")
         options.aeron_dir = directory
         if name is not None:
             options.client_name = client_name if name else ffi.NULL

@@ -10,7 +10,7 @@ from typing import Any
 
 from aeron_spark._native._lib import ffi, lib
 from aeron_spark._native.callback import Callbacks
-from aeron_spark._native.check import c_string, check
+from aeron_spark._native.check import c_path, check
 from aeron_spark._native.handle import Handle
 from aeron_spark.config import default_aeron_dir
 from aeron_spark.types import NULL_VALUE, CounterId, RegistrationId
@@ -79,7 +79,7 @@ class Counters(Handle):
     def __init__(self, aeron_dir: str | os.PathLike[str] | None = None) -> None:
         self.aeron_dir = Path(aeron_dir) if aeron_dir is not None else default_aeron_dir()
         out = ffi.new("as_inspector **")
-        check(lib.as_inspector_open(c_string(os.fspath(self.aeron_dir)), out))
+        check(lib.as_inspector_open(c_path(self.aeron_dir), out))
         super().__init__(out[0], lib.as_inspector_close)
 
     def driver(self) -> DriverInfo:
@@ -187,7 +187,7 @@ class Counter(Handle):
 
 def request_termination(aeron_dir: str | os.PathLike[str], token: bytes = b"") -> None:
     """Ask a directory's driver to end. Its termination validator decides; there is no answer."""
-    check(lib.as_request_driver_termination(c_string(os.fspath(aeron_dir)), token, len(token)))
+    check(lib.as_request_driver_termination(c_path(aeron_dir), token, len(token)))
 
 
 def _row(raw: Any) -> CounterRow:

@@ -9,7 +9,7 @@ from typing import Any
 
 from aeron_spark._native._lib import ffi, lib
 from aeron_spark._native.callback import Callbacks
-from aeron_spark._native.check import c_string, check
+from aeron_spark._native.check import c_path, c_string, check
 from aeron_spark._native.handle import Handle
 from aeron_spark.config import Settings, default_aeron_dir, text, warn_misspelt
 from aeron_spark.counters import Counters
@@ -88,7 +88,7 @@ def check_aeron_dir(aeron_dir: str | os.PathLike[str], *, owner: str | None = No
     `AERON_SPARK_DIR_WRITERS`. What does not exist is fine.
     """
     texts = [ffi.NULL if given is None else c_string(given) for given in (owner, writers)]
-    check(lib.as_check_aeron_dir(c_string(os.fspath(aeron_dir)), *texts))
+    check(lib.as_check_aeron_dir(c_path(aeron_dir), *texts))
 
 
 def is_driver_active(aeron_dir: str | os.PathLike[str]) -> bool:
@@ -107,7 +107,7 @@ def _embedded(settings: Settings, callbacks: Callbacks) -> Any:
     config = ffi.gc(out[0], lib.as_driver_config_close)
     check(lib.as_driver_config_load_environment(config))
     for name, value in settings.items():
-        check(lib.as_driver_config_set(config, c_string(name), c_string(text(value))))
+        check(lib.as_driver_config_set(config, c_string(name), c_path(text(value))))
     driver = ffi.new("as_driver **")
     check(lib.as_driver_open(config, lib.asp_on_termination, callbacks.context, driver))
     result = lib.as_driver_start(driver[0])

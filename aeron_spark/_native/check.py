@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from typing import Any
 
 from aeron_spark import errors
@@ -39,10 +41,22 @@ def string(pointer: Any) -> str:
 
 
 def c_string(text: str) -> Any:
-    """A C string that lives as long as the returned object; UsageError for embedded NUL."""
+    """A C string that lives as long as the returned object; UsageError for embedded NUL, and what is no UTF-8."""
+    return _c_bytes(text, str.encode)
+
+
+def c_path(path: str | os.PathLike[str]) -> Any:
+    """As `c_string`, of a path: its bytes need not be UTF-8."""
+    return _c_bytes(os.fspath(path), os.fsencode)
+
+
+def _c_bytes(text: str, encode: Callable[[str], bytes]) -> Any:
     if "\0" in text:
         raise errors.UsageError(f"text {text!r} holds a NUL character")
-    return ffi.new("char[]", text.encode())
+    try:
+        return ffi.new("char[]", encode(text))
+    except UnicodeEncodeError:
+        raise errors.UsageError(f"text {text!r} is no UTF-8") from None
 
 
 def nanoseconds(seconds: float) -> int:

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from aeron_spark._native._lib import ffi, lib
-from aeron_spark._native.check import c_string, check, string
+from aeron_spark._native.check import c_path, check, string
 from aeron_spark._native.handle import Handle
 from aeron_spark.archive.recordings import Recording, recording_from
 from aeron_spark.archive.times import TimeIndexInfo, TimePosition, Times
@@ -160,11 +160,11 @@ class Folder(Times):
         self.path = Path(path)
         options = ffi.new("as_folder_options *")
         lib.as_folder_options_init(options)
-        directory = c_string(os.fspath(aeron_dir)) if aeron_dir is not None else ffi.NULL
+        directory = c_path(aeron_dir) if aeron_dir is not None else ffi.NULL
         options.aeron_dir = directory
         options.checksum = int(checksum)
         out = ffi.new("as_folder **")
-        check(lib.as_folder_open(c_string(os.fspath(path)), options, out))
+        check(lib.as_folder_open(c_path(path), options, out))
         super().__init__(out[0], lib.as_folder_close)
 
     def refresh(self) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from aeron_spark._native._lib import ffi, lib
-from aeron_spark._native.check import c_string, check, string
+from aeron_spark._native.check import c_path, c_string, check, string
 from aeron_spark._native.handle import Handle
 from aeron_spark.archive.segments import Folder
 from aeron_spark.closing import Closing
@@ -115,7 +115,7 @@ def _embedded(settings: Settings) -> Any:
     config = ffi.gc(out[0], lib.as_archive_config_close)
     check(lib.as_archive_config_load_environment(config))
     for name, value in settings.items():
-        check(lib.as_archive_config_set(config, c_string(name), c_string(text(value))))
+        check(lib.as_archive_config_set(config, c_string(name), c_path(text(value))))
     archive = ffi.new("as_archive **")
     check(lib.as_archive_open(config, archive))
     result = lib.as_archive_start(archive[0])

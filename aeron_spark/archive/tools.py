@@ -18,7 +18,7 @@ from typing import Any
 
 from aeron_spark._native._lib import ffi, lib
 from aeron_spark._native.callback import Callbacks
-from aeron_spark._native.check import c_string, check, error, string
+from aeron_spark._native.check import c_path, check, error, string
 from aeron_spark._native.handle import Handle
 from aeron_spark.archive.recordings import Recording, RecordingState, recording_from
 from aeron_spark.counters import ErrorEntry
@@ -165,7 +165,7 @@ class Catalog(Handle):
     def __init__(self, path: str | os.PathLike[str], *, writable: bool = False) -> None:
         self.path = Path(path)
         out = ffi.new("as_catalog **")
-        check(lib.as_catalog_open(c_string(os.fspath(path)), writable, out))
+        check(lib.as_catalog_open(c_path(path), writable, out))
         super().__init__(out[0], lib.as_catalog_close)
 
     def info(self) -> CatalogInfo:
@@ -391,7 +391,7 @@ def migrate(path: str | os.PathLike[str], *, dry: bool = True, on_step: Callable
     """
     callbacks = Callbacks(on_text=on_step and (lambda text: on_step(string(text))))
     steps = ffi.new("int32_t *")
-    result = lib.as_archive_migrate(c_string(os.fspath(path)), dry, lib.asp_on_text, callbacks.context, steps)
+    result = lib.as_archive_migrate(c_path(path), dry, lib.asp_on_text, callbacks.context, steps)
     failure = error(result) if result < 0 else None
     callbacks.reraise()
     if failure is not None:

@@ -52,6 +52,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except AeronError as failure:
         _print_failure(failure, options)
         return 2 if isinstance(failure, UsageError) else int(getattr(options, "failure_code", 1))
+    except UnicodeError as failure:  # bytes that are no text, where only text will do, or no name of a host
+        _print_failure(UsageError(f"what was given cannot be taken as text: {failure}"), options)
+        return 2
     except KeyboardInterrupt:
         return 1
     except BrokenPipeError:

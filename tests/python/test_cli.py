@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -19,6 +20,9 @@ from aeron_spark import Archive, ArchivingMediaDriver, MediaDriver
 from aeron_spark.cli.__main__ import VERBS, main
 from aeron_spark.cli.common import other_drivers
 from aeron_spark.driver import is_driver_active
+from aeron_spark.metrics.exposition import Exposition
+from aeron_spark.metrics.scrape import Scraper
+from aeron_spark.testing import RecordedFolder, Servers
 from tests.kit import dirs
 from tests.kit.ports import free_port
 from tests.kit.wait import wait_until
@@ -284,6 +288,45 @@ def test_numbers_out_of_range_are_wrong_usage(arguments: list[str], capsys: pyte
         code = ended.code
     assert code == 2
     assert "Traceback" not in capsys.readouterr().err
+
+
+NO_UTF8 = "caf\udce9"  # as Python has the byte e9 of an argument
+
+
+def test_a_path_need_not_be_utf_8(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with Servers() as servers:
+        folder = RecordedFolder(servers)
+        folder.write(["one"])
+        odd = tmp_path / NO_UTF8
+        shutil.copytree(folder.path, odd)
+        (tmp_path / f"{NO_UTF8}-dir").symlink_to(servers.aeron_dir)
+        assert main(["archive", "list", str(odd)]) == 0
+        assert main(["archive", "verify", str(odd)]) == 0
+        assert main(["stat", "--dir", str(odd) + "-dir"]) == 0
+        assert "caf" in capsys.readouterr().out
+        samples = Scraper([tmp_path / f"{NO_UTF8}-dir", servers.aeron_dir], [odd, "\ud800"]).scrape()
+        text = Exposition().text(samples)[0].decode()
+        assert re.findall(r'aeron_up\{dir="([^"]*)",kind="driver"\} 1\n', text) == [
+            f"{tmp_path}/caf\ufffd-dir",
+            str(servers.aeron_dir),
+        ]
+        assert 'aeron_up{dir="\ufffd",kind="archive"} 0\n' in text  # what no path can be is none alone
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["publish", "--stream", "1", "--channel", f"aeron:ipc?alias={NO_UTF8}"],
+        ["cat", "--stream", "1", "--channel", f"aeron:udp?endpoint={NO_UTF8}:1"],
+        ["cat", f"aeron:udp?endpoint={NO_UTF8}:1"],
+        ["ui", "--listen", f"{NO_UTF8}:0"],
+    ],
+)
+def test_text_that_is_none_is_wrong_usage(
+    arguments: list[str], driver: MediaDriver, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*arguments, "--dir", str(driver.aeron_dir)]) == 2
+    assert re.search(r"no UTF-8|taken as text", capsys.readouterr().err)
 
 
 @pytest.mark.parametrize(
