@@ -43,11 +43,10 @@ def _used(argv: Sequence[str]) -> Sequence[str]:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb and return the exit code."""
     argv = sys.argv[1:] if argv is None else argv
-    options = parser(_used(argv)).parse_args(argv)
-    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
-        # A name that the terminal's charset lacks is shown by its code, not lost in an exception.
-        sys.stdout.reconfigure(errors="backslashreplace")
+    options = argparse.Namespace(command="aeron-spark")  # until they are parsed
     try:
+        _open_outputs()
+        options = parser(_used(argv)).parse_args(argv)
         return int(options.run(options))
     except AeronError as failure:
         _print_failure(failure, options)
@@ -64,6 +63,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as failure:  # a folder or file that can't be read, written or deleted: its text names it
         _print_failure(failure, options)
         return int(getattr(options, "failure_code", 1))
+
+
+def _open_outputs() -> None:
+    """Have both outputs, and names in them that the terminal's charset lacks shown by their codes, not lost in an exception."""
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        if getattr(sys, name) is None:  # closed by the caller, as by >&-: nobody reads it
+            # Under its own number, also in a server that replaces this process, whose files must not get that number.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), number)
+            os.set_inheritable(number, True)  # noqa: FBT003 - has no names
+            setattr(sys, name, open(number, "w", encoding="utf-8"))  # noqa: PTH123, SIM115 - a descriptor, until the end
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _print_failure(failure: Exception, options: argparse.Namespace) -> None:

@@ -21,7 +21,7 @@ from aeron_spark.archive.text_values import hex_text, json_lines
 from aeron_spark.archive.time_text import parse_time_ns, parse_time_source
 from aeron_spark.cli.archive_export import time_ns
 from aeron_spark.cli.archive_session import add_running, connect, known, print_answer
-from aeron_spark.cli.common import at_least, int32, print_json, recording_ids, utc_time
+from aeron_spark.cli.common import at_least, int32, print_json, recording_ids, standard_input, utc_time
 from aeron_spark.cli.progress import Progress, number, size
 from aeron_spark.cli.replay_keys import COMMANDS, KEYS, commands_of_lines, keys_of_terminal, parse_speed
 from aeron_spark.client import Client
@@ -303,8 +303,8 @@ def _publications(
 @contextlib.contextmanager
 def _commands(options: argparse.Namespace) -> Iterator[Callable[[], Sequence[Command]]]:
     if options.commands:
-        yield commands_of_lines(sys.stdin.fileno())
-    elif sys.stdin.isatty() and sys.stderr.isatty():
+        yield commands_of_lines(standard_input().fileno())
+    elif sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty():
         with keys_of_terminal(sys.stdin.fileno()) as keys:
             yield keys
     else:

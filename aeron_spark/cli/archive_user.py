@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import getpass
-import sys
 from typing import Any
 
 from aeron_spark.archive.users import GROUPS, ITERATIONS, user_line
-from aeron_spark.cli.common import add_verb, int64
+from aeron_spark.cli.common import add_verb, int64, standard_input
 from aeron_spark.errors import UsageError
 
 EXAMPLES = """\
@@ -41,8 +40,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _password() -> str:
-    if not sys.stdin.isatty():
-        return sys.stdin.readline().rstrip("\n")
+    if not standard_input().isatty():
+        return standard_input().readline().rstrip("\n")
     password = getpass.getpass("password: ")
     if getpass.getpass("again: ") != password:
         raise UsageError("the two passwords differ")

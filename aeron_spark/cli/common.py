@@ -135,6 +135,13 @@ def recording_ids(words: Sequence[str]) -> list[int]:
         raise UsageError(f"a recording is a number, like 3: {error}") from None
 
 
+def standard_input() -> TextIO:
+    """UsageError where the caller closed it."""
+    if sys.stdin is None:
+        raise UsageError("standard input is closed; pipe something in, or </dev/null")
+    return sys.stdin
+
+
 def add_json(verb: argparse.ArgumentParser) -> None:
     """Option --json."""
     verb.add_argument("--json", action="store_true", help="print JSON, one object a line")

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import sys
 from typing import Any
 
-from aeron_spark.cli.common import add_dir, add_json, add_verb, at_least, int32, print_json, seconds
+from aeron_spark.cli.common import add_dir, add_json, add_verb, at_least, int32, print_json, seconds, standard_input
 from aeron_spark.cli.progress import Progress
 from aeron_spark.client import Client
 
@@ -46,13 +45,13 @@ def add_stream(verb: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Publish until the end of the input."""
     progress = Progress("published")
+    lines = (line.rstrip(b"\n") for line in standard_input().buffer)
     with (
         Client(options.dir, name="aeron-spark publish") as client,
         client.add_exclusive_publication(options.channel, options.stream) as publication,
     ):
         publication.wait_connected(options.timeout)
         progress.start()
-        lines = (line.rstrip(b"\n") for line in sys.stdin.buffer)
         while batch := list(itertools.islice(lines, max(1, options.batch))):
             publication.offer_batch(batch, timeout=options.timeout)
             progress.add(len(batch), sum(map(len, batch)))

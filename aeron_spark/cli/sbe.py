@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from aeron_spark.cli.captures import capture_format, compression
-from aeron_spark.cli.common import add_json, add_verb, at_least, print_json
+from aeron_spark.cli.common import add_json, add_verb, at_least, print_json, standard_input
 from aeron_spark.errors import StorageError, UsageError
 from aeron_spark.names import pairs
 from aeron_spark.sbe import FRAMINGS, DecodeError, SchemaError, check, decode, load
@@ -161,10 +161,8 @@ def _run_check(options: argparse.Namespace) -> int:
 
 
 def _content(options: argparse.Namespace) -> bytes:
-    if options.file == "-" and sys.stdin is None:
-        raise UsageError("standard input is closed; give a file, or pipe the payload in")
     try:
-        content = sys.stdin.buffer.read() if options.file == "-" else Path(options.file).read_bytes()
+        content = standard_input().buffer.read() if options.file == "-" else Path(options.file).read_bytes()
     except OSError as failure:
         raise StorageError(f"cannot read {options.file}: {failure.strerror}", code=failure.errno or 0) from None
     _refuse_containers(options, content)

@@ -18,6 +18,7 @@ from aeron_spark.cli.common import (
     print_json,
     print_table,
     seconds,
+    standard_input,
 )
 from aeron_spark.errors import DataLossError, UsageError
 
@@ -71,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
     except ModuleNotFoundError as error:
         print(f"{options.command}: {error}", file=sys.stderr)
         return 1
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not (standard_input().isatty() and sys.stdout.isatty()):
         raise UsageError("the screen needs a terminal; --once prints the tables, --once --json JSON")
     last = None
 

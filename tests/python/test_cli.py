@@ -23,7 +23,8 @@ from aeron_spark.driver import is_driver_active
 from aeron_spark.metrics.exposition import Exposition
 from aeron_spark.metrics.scrape import Scraper
 from aeron_spark.testing import RecordedFolder, Servers
-from tests.kit import dirs
+from tests.kit import dirs, packed
+from tests.kit.market import SCHEMA
 from tests.kit.ports import free_port
 from tests.kit.wait import wait_until
 from tests.python.test_archive import record
@@ -243,6 +244,7 @@ def test_limits_below_the_least_are_refused(arguments: list[str], capsys: pytest
     assert re.search(rf"argument {arguments[-2]}: {arguments[-1]} is below [01]\n", capsys.readouterr().err)
 
 
+GOLDEN = Path(__file__).parents[1] / "golden" / "archive"
 BEYOND, LONG = str(2**31), "9" * 20
 LIVE = ["--channel", "aeron:ipc", "--stream"]
 
@@ -288,6 +290,42 @@ def test_numbers_out_of_range_are_wrong_usage(arguments: list[str], capsys: pyte
         code = ended.code
     assert code == 2
     assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&-"])
+@pytest.mark.parametrize("verb", ["cat", "cat --json", "archive list", "archive export --out - --format csv", "doctor"])
+def test_closed_outputs_are_nobodys(verb: str, closed: str, tmp_path: Path) -> None:
+    """What the verb opens itself does not get the outputs' numbers, so nothing is printed into it."""
+    packed.unpack(GOLDEN / "archive.tar.gz", tmp_path)
+    folder = next(tmp_path.rglob("archive.catalog")).parent
+    before = {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
+    where = "-D x=y" if verb == "doctor" else folder
+    command = f"{sys.executable} -m aeron_spark {verb} {where} {closed}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, check=False, timeout=60)  # noqa: S607
+    assert b"Traceback" not in done.stderr + done.stdout
+    assert verb == "doctor" or done.returncode == 0
+    assert {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()} == before
+
+
+@pytest.mark.parametrize(
+    "words", ["publish --channel aeron:ipc --stream 1", "archive user x --allow read", "sbe decode --schema x.xml -"]
+)
+def test_a_closed_input_is_wrong_usage(
+    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("x.xml").write_text(SCHEMA, "utf-8")
+    monkeypatch.setattr(sys, "stdin", None)
+    assert main(words.split()) == 2
+    assert "standard input is closed" in capsys.readouterr().err
+
+
+def test_ctrl_c_while_a_verb_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_name: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("importlib.import_module", interrupted)
+    assert main(["cat", "."]) == 1
 
 
 NO_UTF8 = "caf\udce9"  # as Python has the byte e9 of an argument
