@@ -34,6 +34,7 @@ from aeron_spark.batch import FIELDS, RECORDING_ID, with_column
 from aeron_spark.errors import DataLossError, StorageError, UsageError
 from aeron_spark.names import check_columns
 from aeron_spark.small_files import FILE_MODE
+from aeron_spark.texts import harmless
 
 __all__ = ["FORMATS", "ExportReport", "Range", "export", "verify_export"]
 
@@ -248,7 +249,7 @@ class _Sink(io.RawIOBase):
 @contextlib.contextmanager
 def _sink(target: Path | None) -> Iterator[_Sink]:
     if target is None:
-        yield _Sink(sys.stdout.buffer, None)
+        yield _Sink(harmless(sys.stdout.buffer), None)
         return
     # Others with write access to the folder could create a file under a predictable name, so the name is random.
     part = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")

@@ -31,6 +31,7 @@ from aeron_spark.small_files import create_file
 from aeron_spark.tables import scan
 from aeron_spark.tables.replay import Command, Replay, State, Summary
 from aeron_spark.tables.shift import Shift
+from aeron_spark.texts import harmless
 from aeron_spark.timed import Spread
 
 EXAMPLES = """\
@@ -190,7 +191,7 @@ def _length(archive: Archive, recording_id: int, options: argparse.Namespace) ->
 def _output(name: str) -> Iterator[BinaryIO]:
     if name == "-":
         sys.stdout.flush()
-        yield sys.stdout.buffer
+        yield harmless(sys.stdout.buffer)
     else:
         with create_file(name) as file:
             yield file

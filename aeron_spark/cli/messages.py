@@ -21,11 +21,13 @@ from aeron_spark.cli.common import add_dir, at_least, int32, recording_ids, seco
 from aeron_spark.client import Client
 from aeron_spark.errors import UsageError
 from aeron_spark.tables import Scan, scan
+from aeron_spark.texts import escaped_bytes, harmless
 
 FORMATS = ("text", "hex", "json", "sbe", "csv", "arrow")
 #: Formats that print a line a message, which may begin with where it is.
 _LINES = ("text", "hex", "sbe")
-_CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]|\xc2[\x80-\x9f]")
+#: Control characters that JSON need not escape, and json.dumps does not.
+_JSON_CONTROL = re.compile("[\x7f-\x9f]")
 _PURPLE, _GREEN, _RED, _PLAIN = b"\x1b[35m", b"\x1b[32m", b"\x1b[1;31m", b"\x1b[0m"
 
 
@@ -199,7 +201,7 @@ class Printer:
             return
         for value in values.to_pylist():
             # A recording must not command the terminal.
-            shown = _CONTROL.sub(_escaped, value) if self._is_terminal else value
+            shown = escaped_bytes(value) if self._is_terminal else value
             yield shown if self._pattern is None else self._pattern.sub(_RED + rb"\g<0>" + _PLAIN, shown)
 
     def _sbe_lines(self, batch: pa.RecordBatch) -> Iterator[bytes]:
@@ -213,11 +215,11 @@ class Printer:
             }
             text = " ".join(f"{key}={_plain(value)}" for key, value in known.items())
             line = f"{name or '?'} {text}".encode("utf-8", "backslashreplace")
-            yield _CONTROL.sub(_escaped, line)
+            yield escaped_bytes(line)
 
     def _json(self, batch: pa.RecordBatch) -> None:
         for row in with_time_texts(batch).to_pylist():
-            self._out.write(_json_text(_json_row(row)).encode("utf-8", "replace") + b"\n")
+            self._out.write(_JSON_CONTROL.sub(_code, _json_text(_json_row(row))).encode("utf-8", "replace") + b"\n")
 
     def _csv(self, batch: pa.RecordBatch) -> None:
         columns, fields = [], []
@@ -232,17 +234,13 @@ class Printer:
             columns.append(made)
             fields.append(pa.field(field.name, made.type))
         if self._writer is None:
-            self._writer = pyarrow.csv.CSVWriter(self._out, pa.schema(fields))
+            self._writer = pyarrow.csv.CSVWriter(harmless(self._out), pa.schema(fields))
         self._writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields)))
 
     def _arrow(self, batch: pa.RecordBatch) -> None:
         if self._writer is None:
             self._writer = pa.ipc.new_stream(self._out, self._schema)
         self._writer.write_batch(batch)
-
-
-def _escaped(found: re.Match[bytes]) -> bytes:
-    return b"".join(b"\\x%02x" % byte for byte in found[0])
 
 
 def _json_row(row: dict[str, Any]) -> dict[str, Any]:
@@ -255,6 +253,10 @@ def _json_row(row: dict[str, Any]) -> dict[str, Any]:
             del row["value"]
             row["value_base64"] = base64.b64encode(value).decode()
     return row
+
+
+def _code(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"
 
 
 def _json_text(value: Any, separators: tuple[str, str] | None = None) -> str:

@@ -15,6 +15,7 @@ from aeron_spark.cli.common import add_verb, at_least, print_json
 from aeron_spark.cli.progress import Progress
 from aeron_spark.cli.publish import add_stream
 from aeron_spark.client import Client
+from aeron_spark.texts import escaped_bytes
 
 EXAMPLES = """\
   aeron-spark subscribe --channel 'aeron:udp?endpoint=localhost:40123' --stream 1001
@@ -74,9 +75,9 @@ def _no_publisher(options: argparse.Namespace) -> str:
 
 def _print(batch: pa.RecordBatch, *, as_json: bool) -> None:
     if not as_json:
-        for value in batch.column("value"):
-            sys.stdout.buffer.write(value.as_buffer())
-            sys.stdout.buffer.write(b"\n")
+        # A message must not command the terminal.
+        shown = escaped_bytes if sys.stdout.isatty() else bytes
+        sys.stdout.buffer.writelines(b"%b\n" % shown(value) for value in batch.column("value").to_pylist())
         sys.stdout.flush()
         return
     for row in batch.to_pylist():

@@ -21,6 +21,7 @@ import pyarrow as pa
 import pytest
 
 from aeron_spark.archive.text_values import time_texts, with_time_texts
+from aeron_spark.cli import subscribe
 from aeron_spark.cli.__main__ import main
 from aeron_spark.cli.messages import Printer
 from aeron_spark.testing import RecordedFolder, Servers, wait_until
@@ -40,11 +41,15 @@ def recorded() -> Iterator[tuple[Servers, RecordedFolder, Path]]:
         yield servers, folder, schema
 
 
+class Terminal(io.BytesIO):
+    """Bytes of a file that some tests take for a terminal."""
+
+
 class Capture(io.TextIOWrapper):
     """Standard output whose bytes are kept."""
 
     def __init__(self) -> None:
-        self.bytes = io.BytesIO()
+        self.bytes = Terminal()
         super().__init__(self.bytes, "utf-8", write_through=True)
 
 
@@ -262,6 +267,43 @@ def test_a_message_does_not_command_the_terminal() -> None:
     assert b"\x1b[1;31mb\x1b[0m" in coloured
     assert re.sub(rb"\x1b\[[\d;]*m", b"", coloured) == plain
     assert of_terminal(is_terminal=False) == b"3:64:a\x1b[2Jb\n\xc2\x9b\n"
+
+
+ESCAPES = b"a\x1b]0;pwned\x07b\xc2\x9bc"
+
+
+def test_json_and_csv_command_no_terminal() -> None:
+    """JSON stays JSON."""
+    batch = pa.RecordBatch.from_pydict({"value": pa.array([ESCAPES, b"\x7f"], pa.binary())})
+    for form, value in (("json", "base64"), ("csv", "utf8")):
+        out: Any = type("Terminal", (io.BytesIO,), {"isatty": lambda _self: True})()
+        options = argparse.Namespace(format=form, color="never", position=False, message=None, value=value)
+        Printer(options, batch.schema, out, None).write(batch)
+        shown = out.getvalue()
+        assert not re.search(rb"[\x00-\x09\x0b-\x1f\x7f]|\xc2[\x80-\x9f]", shown)
+        if form == "json":
+            assert [json.loads(line)["value"].encode() for line in shown.splitlines()] == [ESCAPES, b"\x7f"]
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_a_message_does_not_command_the_terminal_of_other_verbs(
+    is_terminal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Capture, "isatty", lambda _self: is_terminal)
+    monkeypatch.setattr(Terminal, "isatty", lambda _self: is_terminal)
+    shown = b"a\\x1b]0;pwned\\x07b\\xc2\\x9bc" if is_terminal else ESCAPES
+    with Servers() as servers:
+        folder = RecordedFolder(servers)
+        folder.write([ESCAPES])
+        replay = ("archive", "replay", 0, "--dir", servers.aeron_dir)
+        assert run(monkeypatch, *replay) == (0, shown + b"\n")
+        assert run(monkeypatch, *replay, "--form", "raw") == (0, shown)
+        export = ("archive", "export", folder, "--out", "-", "--format", "csv", "--value", "utf8", "--columns", "value")
+        assert run(monkeypatch, *export) == (0, b'"value"\n"' + shown + b'"\n')
+    out = Capture()
+    monkeypatch.setattr(sys, "stdout", out)
+    subscribe._print(pa.RecordBatch.from_pydict({"value": pa.array([ESCAPES], pa.binary())}), as_json=False)
+    assert out.bytes.getvalue() == shown + b"\n"
 
 
 def test_a_reader_that_leaves_ends_it_quietly(recorded: Recorded) -> None:
