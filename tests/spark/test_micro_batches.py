@@ -100,6 +100,25 @@ def test_a_limit_of_messages_is_exact(folder: Path, whole: list[Row], limit: int
     assert max(counts) <= limit
 
 
+@pytest.mark.parametrize("limit", [ReadMaxRows(1), ReadMaxBytes(200)])
+def test_what_ends_inside_a_message_holds_nothing_back(tmp_path: Path, limit: ReadLimit) -> None:
+    """As after a publisher or its archive died: two such recordings, and a limit of fewer messages."""
+    with dirs.fresh("aeron") as aeron_dir, recorded.archive(aeron_dir, tmp_path / "archive") as archive:
+        for stream_id in (1001, 1002):
+            recording_id = archive.recorded(stream_id, 2, [5000])
+            whole = read(batch(tmp_path / "archive", recordingIds=str(recording_id)))
+            archive.control.truncate_recording(recording_id, whole[1]["position"] + 3 * 1408)
+        archive.recorded(1003, 20, [100])
+    with opened(tmp_path / "archive") as reader:
+        reader.prepareForTriggerAvailableNow()
+        offset, seen = reader.initialOffset(), []
+        while (end := reader.latestOffset(offset, limit)) != offset:
+            seen += read(reader, reader.partitions(offset, end))
+            offset = end
+    assert sorted(seen, key=key) == sorted(read(batch(tmp_path / "archive")), key=key)
+    assert len(seen) == 22
+
+
 def test_both_limits_hold_whichever_spark_has(folder: Path) -> None:
     """Spark has room for one limit; the other is applied as well."""
     options = {"recordingIds": "0", "maxMessagesPerTrigger": "3", "maxBytesPerTrigger": "100k"}

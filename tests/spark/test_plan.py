@@ -25,7 +25,9 @@ FRAME = 64
 
 
 def advance(recording_id: int, begin: int, limit: int, max_bytes: int | None, max_messages: int | None) -> int:
-    """Messages of 64 bytes (recording 9: of 1,000 x 64), at least one, as ``Folder.advance`` does."""
+    """Messages of 64 bytes (recording 9: of 1,000 x 64), at least one, as ``Folder.advance`` does; 8 and 7 end inside one."""
+    if recording_id in {7, 8}:
+        return begin
     size = FRAME * 1000 if recording_id == 9 else FRAME
     available = (limit - begin) // size
     wanted = available
@@ -47,13 +49,18 @@ def slices(*backlogs: tuple[int, int]) -> list[Slice]:
         ([(0, 640), (1, 0)], None, None, {0: 640, 1: 0}),
         ([(0, 640)], 128, None, {0: 128}),
         ([(0, 640)], 1, None, {0: 64}),  # a limit below one message still progresses
-        ([(0, 6400), (1, 640)], 1100, None, {0: 960, 1: 64}),  # in proportion to backlog
-        ([(0, 640), (1, 640)], 64, None, {0: 64, 1: 0}),  # no room for one each: the first alone
-        ([(9, 64000), (0, 6400)], 6400, None, {9: 0, 0: 576}),  # a large message waits while others fit
+        ([(0, 6400), (1, 640)], 1100, None, {0: 960, 1: 128}),  # in proportion to backlog
+        ([(0, 640), (1, 640)], 64, None, {0: 0, 1: 64}),  # no room for one each: one alone
+        ([(9, 64000), (0, 6400)], 6400, None, {9: 0, 0: 6400}),  # a large message waits while others fit
         ([(9, 64000)], 6400, None, {9: 64000}),
         ([(0, 64000), (9, 64000)], 64000, None, {0: 32000, 9: 0}),  # what others took is gone for the large one
         ([(0, 640), (1, 640)], None, 5, {0: 192, 1: 128}),
         ([(0, 640)], 320, 3, {0: 192}),  # both limits hold
+        # What ends inside a message leaves its share to the others.
+        ([(8, 6400), (0, 640)], None, 1, {8: 0, 0: 64}),
+        ([(8, 6400), (7, 6400), (0, 640), (1, 640)], None, 3, {8: 0, 7: 0, 0: 128, 1: 64}),
+        ([(8, 64000), (0, 640)], 640, None, {8: 0, 0: 640}),
+        ([(8, 64000), (7, 64000), (0, 640)], 640, 2, {8: 0, 7: 0, 0: 128}),
     ],
 )
 def test_share_out(

@@ -56,10 +56,11 @@ def share_out(
 ) -> dict[int, int]:
     """End position per recording for the next micro-batch.
 
-    The byte budget is shared in proportion to backlog. A recording whose next message is larger than its share waits until
-    budget is left over; if nothing fits at all, the first takes one message, so that a limit below one message still
-    progresses. The message budget is shared evenly and exactly. Those that got nothing (``waited``: for how many batches)
-    come first, then the largest backlogs, so that busy recordings never starve a small one.
+    The byte budget is shared in proportion to backlog, the message budget evenly and exactly; what one leaves of its share is
+    for those after it, so that a recording that ends inside a message holds nothing back. A recording whose next message is
+    larger than its share waits until budget is left over; if nothing fits at all, the first takes one message, so that a
+    limit below one message still progresses. Those that got nothing (``waited``: for how many batches) come first, then the
+    largest backlogs, so that busy recordings never starve a small one.
     """
     turns = waited or {}
     ends = {part.recording_id: part.begin for part in slices}
@@ -67,30 +68,31 @@ def share_out(
         (part for part in slices if part.backlog > 0),
         key=lambda part: (-turns.get(part.recording_id, 0), -part.backlog, part.recording_id),
     )
-    if not waiting:
-        return ends
     if budget.is_unbounded:
         for part in waiting:
             ends[part.recording_id] = advance(part.recording_id, part.begin, part.limit, None, None)
         return ends
-    total = sum(part.backlog for part in waiting)
-    shares = _message_shares(len(waiting), budget.max_messages)
-    left = budget.max_bytes
+    left, messages_left = budget.max_bytes, budget.max_messages
+    backlog = sum(part.backlog for part in waiting)
     progressed = False
     oversized: list[tuple[Slice, int]] = []
-    for part, messages in zip(waiting, shares, strict=True):
+    for at, part in enumerate(waiting):
+        share = None if left is None else max(1, left * part.backlog // backlog)
+        messages = None if messages_left is None else -(-messages_left // (len(waiting) - at))
         if messages == 0:
-            continue
-        share = None
-        if budget.max_bytes is not None and left is not None:
-            share = max(1, min(left, budget.max_bytes * part.backlog // max(total, 1)))
+            break
+        backlog -= part.backlog
         reached = advance(part.recording_id, part.begin, part.limit, share, messages)
         taken = reached - part.begin
+        if taken == 0:
+            continue
+        if messages_left is not None and messages is not None:
+            messages_left -= messages
         has_turn = part.recording_id in turns and (not progressed or left is None or taken <= left)
         if share is None or taken <= share or has_turn:
             ends[part.recording_id] = reached
             left = None if left is None else left - taken
-            progressed = progressed or taken > 0
+            progressed = True
         else:
             oversized.append((part, reached))
     for part, reached in oversized:
@@ -100,13 +102,6 @@ def share_out(
             left = None if left is None else left - taken
             progressed = True
     return ends
-
-
-def _message_shares(count: int, max_messages: int | None) -> list[int | None]:
-    if max_messages is None:
-        return [None] * count
-    even, rest = divmod(max_messages, count)
-    return [even + (1 if index < rest else 0) for index in range(count)]
 
 
 def target_partition_bytes(total: int, *, slots: int, min_partitions: int | None, max_bytes: int | None) -> int:
