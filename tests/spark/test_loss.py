@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, ReadMaxRows
 
 from aeron_spark.errors import DataLossError
 from aeron_spark.spark.planning import uncommitted
@@ -90,6 +90,31 @@ def test_broken_bytes_are_left_out_and_counted(
         seen += read(reader, reader.partitions(offset, end))
         offset = end
     reader.stop()
+    assert seen == expected
+
+
+@pytest.mark.parametrize(("damage", "option"), [(break_frame, "onCorruption"), (remove, "failOnDataLoss")])
+@pytest.mark.parametrize("limit", [ReadAllAvailable(), ReadMaxBytes(1 << 30), ReadMaxRows(7)])
+def test_a_batch_over_broken_bytes_ends_between_messages(
+    copy: Path, damage: Damage, option: str, limit: ReadLimit
+) -> None:
+    """Though the archive had recorded a part of a message by then; and a limit of messages is exact there, too."""
+    options = {"recordingIds": "0", option: "skip" if option == "onCorruption" else "false"}
+    whole = read(batch(copy, recordingIds="0"))
+    end = whole[-1]["next_position"]
+    large = next(row["position"] for row in whole if row["position"] > 5 * TERM and len(row["value"]) == 5000)
+    with Follower(copy, **options) as follower:
+        damage(copy, 0)
+        expected = read(batch(copy, **options))
+        assert {row["position"] for row in expected} > {large}
+        seen = []
+        for stop in (large + 2 * 1408, end):
+            edit_catalog(copy, 0, STOP_POSITION, stop)
+            follower.reader.planner.pace.due_at = 0.0
+            while (reached := follower.reader.latestOffset(follower.offset, limit)) != follower.offset:
+                rows = read(follower.reader, follower.reader.partitions(follower.offset, reached))
+                assert len(rows) <= 7 or not isinstance(limit, ReadMaxRows)
+                seen, follower.offset = seen + rows, reached
     assert seen == expected
 
 

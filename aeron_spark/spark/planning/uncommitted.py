@@ -287,9 +287,12 @@ def _advance_in(source: RecordingSource, options: ReadOptions) -> Advance:
         except DataLossError:
             if not goes_on(options):
                 raise
-        # Terms begin with a message whatever else is broken; what is broken in them, the task leaves out.
+        # Terms begin with a message whatever else is broken; what is broken in them, the task leaves out. The recorded
+        # position need not lie between messages: it is the end only where the rest of its own term is left out.
         term_length = source.recording(recording_id).term_buffer_length
-        terms = max(1, (limit - begin if max_bytes is None else max_bytes) // term_length)
+        most = limit - begin if max_bytes is None else min(max_bytes, limit - begin)
+        # Before what is broken there are fewer messages than may be, but nothing is known of the next term.
+        terms = max(1, most // term_length) if max_messages is None else 1
         return min(limit, begin - begin % term_length + terms * term_length)
 
     return advance
