@@ -54,6 +54,11 @@ class TimeIndexInfo:
     exists: bool
     is_believed: bool
 
+    @property
+    def has_times_of_writes(self) -> bool:
+        """It holds times of the archive's clock, not only such as were made from the segments' modification times."""
+        return self.is_believed and self.run_count != self.rebuilt_count
+
 
 def time_ns(when: datetime | int) -> int:
     """Nanoseconds since 1970-01-01 UTC; a datetime without zone is local time."""

@@ -6,6 +6,7 @@ of a stream and, where messages carry their time, against every message.
 
 from __future__ import annotations
 
+import json
 import random
 import shutil
 import struct
@@ -18,6 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes
 
 from aeron_spark.archive import search
 from aeron_spark.archive.segments import Folder
@@ -27,7 +29,8 @@ from aeron_spark.publication import ExclusivePublication
 from aeron_spark.spark.planning import start_times
 from aeron_spark.spark.planning.options import ReadOptions
 from tests.kit import dirs
-from tests.kit.payload import payload
+from tests.kit.payload import RESERVED_FACTOR, payload
+from tests.kit.wait import wait_until
 from tests.spark import recorded
 from tests.spark.readers import Follower, batch, read
 
@@ -226,6 +229,78 @@ def test_a_stream_waits_for_the_archives_clock(tmp_path: Path, monkeypatch: pyte
         assert rows == expected[-len(rows) :]
         assert len(rows) >= 500
         publication.close()
+
+
+def test_a_stream_waits_for_its_time_while_messages_are_purged(tmp_path: Path) -> None:
+    """With failOnDataLoss=false, in batches by other readers than the one that met the purge, as after restarts."""
+    when = 100 * RESERVED_FACTOR
+    options = {"timestampFrom": "reserved(ns)", "startingTimestamp": f"{when}ns"}
+    with dirs.fresh("aeron") as aeron_dir, recorded.archive(aeron_dir, tmp_path / "archive") as archive:
+        folder = archive.archive_dir
+        archive.recorded(1001, 1, [100])
+        with (
+            Follower(folder, **options) as strict,
+            Follower(folder, failOnDataLoss="false", **options) as follower,
+            archive.record(1002) as publication,
+        ):
+            recorded.publish(publication, 1002, 90, [5000])
+            archive.wait_recorded(1002, publication.position)
+            assert follower.step() == strict.step() == []
+            archive.control.purge_segments(1, 2 * 128 * 1024)
+            recorded.publish(publication, 1002, 5, [5000], first=90)
+            archive.wait_recorded(1002, publication.position)
+            with pytest.raises(DataLossError, match="bytes were purged before they were read"):
+                strict.step()
+            assert follower.step() == []
+            offset = json.loads(json.dumps(follower.offset))
+            recorded.publish(publication, 1002, 25, [5000], first=95)
+            archive.wait_recorded(1002, publication.position)
+            seen = []
+            for _ in range(30):
+                with Follower(folder, failOnDataLoss="false", **options) as restarted:
+                    end = restarted.reader.latestOffset(offset, ReadMaxBytes(20_000))
+                    seen += read(restarted.reader, restarted.reader.partitions(offset, end))
+                    offset = json.loads(json.dumps(end))
+        assert [row["reserved_value"] // RESERVED_FACTOR for row in seen] == list(range(100, 120))
+
+
+def test_what_is_purged_before_its_time_is_no_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the time index: a stream may wait for longer than the archive keeps messages."""
+    with dirs.fresh("aeron") as aeron_dir, recorded.archive(aeron_dir, tmp_path / "archive") as archive:
+        folder = archive.archive_dir
+        when = time.time_ns() + 3600 * 10**9
+        with (
+            Follower(folder, startingTimestamp=f"{when}ns") as follower,
+            Follower(folder, startingTimestamp="2020-01-01") as past,
+            Follower(folder, startingTimestamp=f"{when}ns", timestampFrom="reserved(ns)") as by_reserved,
+            archive.record(1001) as publication,
+        ):
+            archive.wait_recorded(1001, 0)
+            assert follower.step() == past.step() == by_reserved.step() == []
+            begin = follower.offset
+            recorded.publish(publication, 1001, 100, [5000])
+            archive.wait_recorded(1001, publication.position)
+            archive.control.purge_segments(0, 2 * 128 * 1024)
+            assert follower.step() == []
+            with Folder(folder) as opened:
+                wait_until(lambda: opened.time_index(0).has_times_of_writes, 10, "the index to be written")
+            for one in (past, by_reserved):
+                with pytest.raises(DataLossError, match="bytes were purged before they were read"):
+                    one.step()
+            # The time has come: by the index, all that is left was written before it.
+            monkeypatch.setattr(start_times, "time", SimpleNamespace(time_ns=lambda: when, monotonic=time.monotonic))
+            follower.offset = begin
+            assert follower.step() == []
+            publication.close()
+        whole = read(batch(folder, columns="position,timestamp_ns"))
+        between = next(row for row in whole if row["position"] > 3 * 128 * 1024)["timestamp_ns"]
+        with Follower(folder, startingTimestamp=f"{between}ns") as later:
+            monkeypatch.undo()
+            end = later.reader.latestOffset(begin, ReadAllAvailable())
+            rows = read(later.reader, later.reader.partitions(begin, end))
+        positions = [row["position"] for row in whole]
+        assert 0 < len(rows) < len(whole)
+        assert [row["position"] for row in rows] == positions[-len(rows) :]
 
 
 def test_ending_timestamp_without_index_is_refused(folder: Path, tmp_path: Path) -> None:

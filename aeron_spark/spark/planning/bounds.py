@@ -118,8 +118,7 @@ class Bounds:
         elif source.kind == "sbe" and self._times_of is not None:
             found = first_at(self._folder, recording_id, extent, when, self._times_of)
         elif is_end:
-            index = self._folder.time_index(recording_id)
-            if not index.is_believed or index.run_count == index.rebuilt_count:
+            if not self._folder.time_index(recording_id).has_times_of_writes:
                 raise UsageError(
                     f"endingTimestamp: recording {recording_id} of {self._options.path} has no time index of its own archive; "
                     f"name the source of messages' times by timestampFrom: reserved(ns) or sbe:<field>"

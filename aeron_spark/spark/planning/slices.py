@@ -108,7 +108,7 @@ class _Clock:
 
     def _check_index(self, recording_id: int) -> None:
         index = self._folder.time_index(recording_id)
-        if not index.is_believed or index.run_count == index.rebuilt_count:
+        if not index.has_times_of_writes:
             raise UsageError(
                 f"partitionBy=time: recording {recording_id} of {self._path} has no time index of its own archive; "
                 f"name the source of messages' times by timestampFrom: reserved(ns) or sbe:<field>"

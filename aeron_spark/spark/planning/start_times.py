@@ -45,9 +45,7 @@ class StartTimes:
         searched, found = self._searched.get((recording_id, begin), (begin, begin))
         if found < searched:
             return min(found, limit)
-        # The index dates what is written next by the clock, so it cannot answer for a time in the future.
-        is_to_come = options.timestamp_from.kind == "index" and time.time_ns() < (options.starting_timestamp or 0)
-        if limit <= searched or is_to_come:
+        if limit <= searched or self._is_to_come:
             return limit
         extent = Extent(start_position=Position(begin), limit_position=Position(limit), is_active=True)
         try:
@@ -60,3 +58,25 @@ class StartTimes:
             found = begin  # the task finds out what can be read
         self._searched[recording_id, begin] = (limit, found)
         return found
+
+    def is_later(self, recording_id: int, extent: Extent) -> bool:
+        """Whether that time is, by the time index, certainly later than all before the extent, which was purged.
+
+        Not by the messages' own times: nobody knows those of purged ones.
+        """
+        if self._is_to_come:
+            return True
+        if self._options.timestamp_from.kind != "index":
+            return False
+        if not self._source.time_index(recording_id).has_times_of_writes:
+            return False
+        try:
+            found = self._source.position_at(recording_id, self._options.starting_timestamp or 0)
+        except DataLossError:
+            return False
+        return found.position > extent.start_position
+
+    @property
+    def _is_to_come(self) -> bool:
+        """The index dates what is written next by the clock, so it cannot answer for a time in the future."""
+        return self._options.timestamp_from.kind == "index" and time.time_ns() < (self._options.starting_timestamp or 0)

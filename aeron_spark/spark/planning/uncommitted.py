@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from aeron_spark.archive.segments import Extent
 from aeron_spark.archive.sources import RecordingSource
 from aeron_spark.errors import DataLossError
 from aeron_spark.spark.log import LOG, facts
@@ -163,15 +164,26 @@ class UncommittedPlanner:
             stops[is_read] = self._pinned.limits[pinned[is_read]]
             limits = np.minimum(limits, stops)
             is_read[at] = True
+        is_waiting = (positions == starts) & (self._options.starting_timestamp is not None)
         for index in np.flatnonzero(is_read & ((positions < snapshot.starts) | (positions > snapshot.limits))).tolist():
             recording_id, position = int(snapshot.ids[index]), int(positions[index])
-            positions[index] = self._continuity.available(recording_id, position, snapshot.extent(index))
+            positions[index] = self._available(
+                recording_id, position, snapshot.extent(index), is_waiting=bool(is_waiting[index])
+            )
+        # Nothing of these was read yet, also where the position had to move: they still wait for that time.
+        starts[is_waiting] = positions[is_waiting]
         begins = self._start_times.begins(snapshot.ids, positions, starts, limits, is_read & (limits > positions))
         slices = {
             index: Slice(recording_id=int(snapshot.ids[index]), begin=int(begins[index]), limit=int(limits[index]))
             for index in np.flatnonzero(is_read & (limits > begins)).tolist()
         }
         return positions, starts, is_read, slices
+
+    def _available(self, recording_id: int, position: int, extent: Extent, *, is_waiting: bool) -> int:
+        """The position, or the nearest one available; what was purged before ``startingTimestamp`` is no loss."""
+        if is_waiting and position < extent.start_position and self._start_times.is_later(recording_id, extent):
+            return extent.start_position
+        return self._continuity.available(recording_id, position, extent)
 
     def _reached(
         self,
@@ -187,7 +199,7 @@ class UncommittedPlanner:
         before[at], marks[at] = begin.positions, begin.marks
         moved = np.flatnonzero(positions != before)
         marks[moved] = self.source.fingerprints(snapshot.ids[moved], positions[moved])
-        if len(begin.ids) == np.count_nonzero(is_read):
+        if len(begin.ids) == np.count_nonzero(is_read) and np.array_equal(begin.starts, starts[at]):
             return begin.moved(np.arange(len(begin.ids)), positions[at], marks[at])
         columns = snapshot.ids, positions, starts, snapshot.identities, marks
         ids, positions, starts, identities, marks = (column[is_read] for column in columns)
@@ -241,9 +253,10 @@ class UncommittedPlanner:
             self._continuity.check_marks(last.ids[to_read], column[to_read], kept[to_read], extents)
         for index, extent in zip(to_read.tolist(), extents, strict=True):
             recording_id, begin, position = (int(column[index]) for column in (last.ids, begins, last.positions))
-            low = self._continuity.available(recording_id, begin, extent)
+            is_waiting = options.starting_timestamp is not None and begin == last.starts[index]
+            low = self._available(recording_id, begin, extent, is_waiting=is_waiting)
             high = min(position, self._continuity.available(recording_id, position, extent))
-            if options.starting_timestamp is not None and begin == last.starts[index] and low < high:
+            if is_waiting and low < high:
                 low = self._start_times.begin(recording_id, low, high)
             if low == begin != last.starts[index] and low < high:
                 low = self._continuity.boundary(recording_id, low, high)
