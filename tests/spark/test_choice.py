@@ -382,6 +382,58 @@ def test_recordings_change_while_they_are_followed(tmp_path: Path) -> None:
             archive.stop(midway, 1001, late)
 
 
+def extend(archive: recorded.Archive, first: int, count: int) -> None:
+    """Recording 0, by the next session of its publisher."""
+    old = archive.control.recording(0)
+    assert old.stop_position is not None
+    place = f"init-term-id={old.initial_term_id}|term-id={old.term_id(old.stop_position)}"
+    channel = f"{recorded.CHANNEL}|{place}|term-offset={old.term_offset(old.stop_position)}"
+    with archive.client.add_exclusive_publication(channel, 1001) as publication:
+        named = f"{recorded.CHANNEL}|session-id={publication.session_id}"
+        archive.control.extend_recording(0, named, 1001)
+        publication.wait_connected(10)
+        recorded.publish(publication, 1001, count, SIZES, first=first)
+        archive.control.wait_position(0, publication.position, timeout=20)
+        archive.control.stop_recording(named, 1001)
+    wait_until(lambda: archive.control.stop_position(0) is not None, 10, "the recording to stop")
+
+
+@pytest.mark.parametrize("loss", ["true", "false"])
+def test_a_restarted_stream_follows_what_it_has_begun(tmp_path: Path, loss: str) -> None:
+    """Whatever session and channel the recording has by then; also by a run that takes what is there and ends."""
+    with dirs.fresh("aeron") as aeron_dir, recorded.archive(aeron_dir, tmp_path / "archive") as archive:
+        folder = archive.archive_dir
+        archive.recorded(1001, 10, SIZES)
+        archive.recorded(1002, 10, SIZES)
+        named = {"sessionId": str(archive.control.recording(0).session_id), "failOnDataLoss": loss}
+        by_channel = {"channel": recorded.CHANNEL, "streamId": "1001", "failOnDataLoss": loss}
+        first: list[dict[str, Any]] = []
+        for options in (named, by_channel):
+            with Follower(folder, **options) as follower:
+                assert len(follower.step()) == 10
+                first.append(json.loads(json.dumps(follower.offset)))
+        extend(archive, 10, 5)
+        archive.control.update_channel(0, "aeron:ipc?alias=renamed")
+        for options, offset in zip((named, by_channel), first, strict=True):
+            for is_ending in (False, True):
+                with Follower(folder, **options) as restarted:
+                    if is_ending:
+                        restarted.reader.prepareForTriggerAvailableNow()
+                    restarted.offset = offset
+                    assert [row["value"] for row in restarted.step()] == [
+                        payload(1001, index, SIZES[index % 3]) for index in range(10, 15)
+                    ]
+                    end = json.loads(json.dumps(restarted.offset))
+            with Follower(folder, **options) as restarted:
+                again = read(restarted.reader, restarted.reader.partitions(offset, end))
+                assert len(again) == 5, "the same batch, planned again"
+        # By its stream it is another query's.
+        with Follower(folder, channel=recorded.CHANNEL, streamId="1002") as other:
+            other.offset = first[1]
+            with pytest.raises(DataLossError, match="no longer matches the options"):
+                other.step()
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

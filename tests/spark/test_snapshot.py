@@ -157,3 +157,14 @@ def test_snapshots_after_changes(
         assert first.ids.tolist() == [number for number in range(12) if number in first.ids], (
             "a snapshot stays as it was"
         )
+
+
+def test_a_recording_stays_the_querys_whatever_session_it_gets(tmp_path: Path) -> None:
+    """Also for what asks without an offset, as the lag does."""
+    listed = [recording(number) for number in range(3)]
+    write(tmp_path, listed)
+    cache = SnapshotCache(ReadOptions.parse({"path": str(tmp_path), "sessionId": "1"}, streaming=True))
+    with Folder(tmp_path) as folder:
+        assert cache.snapshot(folder).ids.tolist() == [1]
+        write(tmp_path, [listed[0], replace(listed[1], session_id=SessionId(7)), listed[2]])
+        assert cache.snapshot(folder).ids.tolist() == [1]

@@ -23,6 +23,7 @@ __all__ = [
     "log_hidden",
     "open_folder",
     "select_recordings",
+    "stays_chosen",
     "task_slots",
 ]
 
@@ -102,15 +103,19 @@ def _wanted_ids(options: ReadOptions) -> tuple[int, ...] | None:
 
 def is_chosen(recording: Recording, options: ReadOptions) -> bool:
     """By id, or by channel, stream and session."""
+    return stays_chosen(recording, options) and _matches(recording, options)
+
+
+def stays_chosen(recording: Recording, options: ReadOptions) -> bool:
+    """By what never changes of a recording: its id and its stream."""
     wanted = _wanted_ids(options)
-    return recording.recording_id in wanted if wanted is not None else _matches(recording, options)
+    if wanted is not None:
+        return recording.recording_id in wanted
+    return not is_ledger(recording) if options.stream_id is None else recording.stream_id == options.stream_id
 
 
 def _matches(recording: Recording, options: ReadOptions) -> bool:
-    if options.stream_id is None and is_ledger(recording):
-        return False
-    if options.stream_id is not None and recording.stream_id != options.stream_id:
-        return False
+    """By what an extension or an update of the channel changes."""
     if options.session_id is not None and recording.session_id != options.session_id:
         return False
     names = (recording.original_channel, recording.stripped_channel)

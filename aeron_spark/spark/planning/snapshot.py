@@ -15,9 +15,9 @@ import numpy as np
 
 from aeron_spark.archive.segments import Extent, Recording
 from aeron_spark.archive.sources import RecordingSource
-from aeron_spark.spark.planning.offsets import Numbers, find
+from aeron_spark.spark.planning.offsets import Numbers, Offset, find
 from aeron_spark.spark.planning.options import ReadOptions
-from aeron_spark.spark.planning.selection import identity_of, is_chosen
+from aeron_spark.spark.planning.selection import identity_of, is_chosen, stays_chosen
 from aeron_spark.types import NULL_VALUE, Position
 
 __all__ = ["Pace", "Snapshot", "SnapshotCache"]
@@ -90,6 +90,15 @@ class SnapshotCache:
         if len(active):
             starts[active], limits[active] = folder.extents(ids[active])
         return Snapshot(ids, starts, limits, self._identities[chosen])
+
+    def keep(self, offset: Offset, folder: RecordingSource) -> bool:
+        """Has an offset's recordings stay the query's, as without a restart; whether one of them was so no more."""
+        at, is_same = find(self._ids, offset.ids)
+        is_same[is_same] = self._identities[at[is_same]] == offset.identities[is_same]
+        left_out = at[is_same][~self._chosen[at[is_same]]]
+        kept = [index for index in left_out.tolist() if stays_chosen(folder.recording_at(index), self._options)]
+        self._chosen[kept] = True
+        return bool(kept)
 
     def _learn(self, ids: Numbers, revisions: Numbers, recording_at: Callable[[int], Recording]) -> None:
         """Updates the cache for recordings that are new or whose catalog entry has changed."""

@@ -79,6 +79,16 @@ class UncommittedPlanner:
                 self._snapshot = snapshot = self._cache.snapshot(self.source)
         return snapshot
 
+    def _keeping(self, offset: Offset, snapshot: Snapshot) -> Snapshot:
+        """The snapshot, also of those of the offset's recordings that an extension or an update has given other names."""
+        if not self._cache.keep(offset, self.source):
+            return snapshot
+        snapshot = self._recent(fresh=True)
+        if self._pinned is not None:
+            # It was pinned before the offset was known.
+            self._pinned = snapshot
+        return snapshot
+
     # -- a query's begin -------------------------------------------------------------------------------------------
 
     def initial(self) -> Offset:
@@ -129,6 +139,7 @@ class UncommittedPlanner:
         answer = self._answer
         if answer is not None and (answer.snapshot, answer.start, answer.budget) == (snapshot, start, budget):
             return answer.end
+        snapshot = self._keeping(start, snapshot)
         begin = self._continuity.known(start, snapshot)
         positions, starts, is_read, slices = self._slices(begin, snapshot)
         if self._shall_wait(slices.values(), budget):
@@ -239,7 +250,7 @@ class UncommittedPlanner:
     def ranges(self, first: Offset, last: Offset) -> list[Range]:
         """A function of the two offsets, the options and the recorded bytes: a replayed batch reads the same rows."""
         options = self._options
-        snapshot = self._recent(fresh=True)
+        snapshot = self._keeping(last, self._recent(fresh=True))
         last = self._continuity.known(last, snapshot)
         if options.fail_on_data_loss:
             first.check_advances_to(last)
