@@ -6,14 +6,17 @@ Every search answers with a position that is never past a message that was asked
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from aeron_spark.archive.ranges import Range
 from aeron_spark.archive.segments import Extent
 from aeron_spark.archive.sources import RecordingSource
 from aeron_spark.archive.times import UNITS_NS
+from aeron_spark.errors import DataLossError
 
 __all__ = ["TimesOf", "clamped_ns", "first_at", "first_timed", "index_time_position", "reserved_times", "tail_position"]
 
@@ -111,21 +114,41 @@ def first_timed(
     return None
 
 
-def tail_position(folder: RecordingSource, recording_id: int, extent: Extent, count: int) -> int:
-    """Where the last ``count`` messages begin; the start if there are fewer."""
+def tail_position(
+    folder: RecordingSource, recording_id: int, extent: Extent, count: int, *, leaves_out: bool = False
+) -> int:
+    """Where the last ``count`` messages begin; the start if there are fewer.
+
+    ``leaves_out``: what cannot be read does not count. DataLossError for it otherwise.
+    """
     limit = extent.limit_position
     if count == 0:
         return limit
     room = max(TAIL_BYTES, count * 64)
     while True:
         start = max(extent.start_position, limit - room)
-        starts = [
-            batch.column("position").to_numpy()
-            for batch in folder.read(recording_id, start, limit, limit=limit, columns=("position",))
-        ]
-        found = np.concatenate(starts) if starts else np.empty(0, np.int64)
+        found = _begins(folder, Range(recording_id, start, limit, limit), leaves_out=leaves_out)
         if len(found) >= count:
             return int(found[-count])
         if start == extent.start_position:
             return int(start)
         room *= 4
+
+
+def _begins(folder: RecordingSource, part: Range, *, leaves_out: bool) -> npt.NDArray[np.int64]:
+    """Where the messages of a range begin."""
+    begins = [np.empty(0, np.int64)]
+    try:
+        for batch in folder.read(part.recording_id, part.start, part.end, limit=part.limit, columns=("position",)):
+            begins.append(batch.column("position").to_numpy())  # noqa: PERF401 - those before what cannot be read stay
+    except DataLossError:
+        if not leaves_out:
+            raise
+        # Messages never cross terms, so only one with broken bytes ends before its end.
+        term_length = folder.recording(part.recording_id).term_buffer_length
+        middle = (part.start + part.end) // 2 // term_length * term_length
+        border = middle if middle > part.start else (part.start // term_length + 1) * term_length
+        if border < part.end:
+            halves = replace(part, end=border), replace(part, start=border)
+            begins = [_begins(folder, half, leaves_out=True) for half in halves]
+    return np.concatenate(begins)

@@ -115,7 +115,62 @@ def test_a_batch_over_broken_bytes_ends_between_messages(
                 rows = read(follower.reader, follower.reader.partitions(follower.offset, reached))
                 assert len(rows) <= 7 or not isinstance(limit, ReadMaxRows)
                 seen, follower.offset = seen + rows, reached
+                if isinstance(limit, ReadAllAvailable):
+                    assert reached["positions"] == {"0": end if stop == end else large}, "all there is"
     assert seen == expected
+
+
+@pytest.mark.parametrize(("damage", "option"), [(break_frame, "onCorruption"), (remove, "failOnDataLoss")])
+@pytest.mark.parametrize("messages", [0, 3])
+def test_a_query_begins_at_broken_bytes(copy: Path, damage: Damage, option: str, messages: int) -> None:
+    """In the last term, wherever it is to begin: a stream begins as a batch read does, and at the latest position."""
+    options = {"recordingIds": "0", option: "skip" if option == "onCorruption" else "false"}
+    whole = read(batch(copy, recordingIds="0"))
+    end = whole[-1]["next_position"]
+    in_term = [row["position"] for row in whole if row["position"] >= (end - 1) // TERM * TERM]
+    damage(copy, in_term[messages])
+    readable = read(batch(copy, **options))
+    assert len(whole) - len(in_term) - messages <= len(readable) < len(whole)
+    assert read(batch(copy, tail="4", **options))[-4:] == readable[-4:]
+    by_reserved = {"timestampFrom": "reserved(ns)", **options}
+    last = whole[-1]["reserved_value"]
+    assert read(batch(copy, endingTimestamp=f"{last}ns", **by_reserved)) == readable
+    for given in (
+        {"startingPositions": f'{{"0": {end - 64}}}'},
+        {"startingPositions": f'{{"0": {in_term[messages] + 20}}}'},
+        {"tail": "4"},
+        {"tail": "100"},
+        {"startingTimestamp": "2020-01-01"},
+        {"startingTimestamp": f"{last}ns", "timestampFrom": "reserved(ns)"},
+    ):
+        with pytest.raises(DataLossError):
+            read(batch(copy, recordingIds="0", **given))
+        with Follower(copy, **given, **options) as follower:
+            assert follower.step() == read(batch(copy, **given, **options)), given
+    with Follower(copy, startingPositions="latest", **options) as follower:
+        assert follower.offset["positions"] == {"0": end}
+    with Follower(copy, tail="4", **options) as follower:
+        assert len(follower.step()) in {4, 4 + messages}
+
+
+@pytest.mark.parametrize("count", [1, 4, 40])
+def test_the_last_messages_are_counted_around_broken_bytes(copy: Path, count: int) -> None:
+    whole = read(batch(copy, recordingIds="0"))
+    last_term = (whole[-1]["next_position"] - 1) // TERM * TERM
+    break_frame(copy, next(row["position"] for row in whole if row["position"] >= last_term - TERM // 8))
+    skip = {"recordingIds": "0", "onCorruption": "skip"}
+    readable = read(batch(copy, **skip))
+    found = read(batch(copy, tail=str(count), **skip))
+    assert found[-count:] == readable[-count:]
+    in_last_term = sum(row["position"] >= last_term for row in whole)
+    assert len(found) == count or count > in_last_term
+
+
+def test_a_position_outside_is_no_broken_frame(copy: Path) -> None:
+    reader = stream(copy, recordingIds="0", onCorruption="skip", startingPositions='{"0": 99999999}')
+    with pytest.raises(DataLossError, match="is out of range"):
+        reader.initialOffset()
+    reader.stop()
 
 
 @pytest.mark.parametrize("frame", [0, 1, 10, 100, 500, 1023])

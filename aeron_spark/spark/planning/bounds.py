@@ -10,8 +10,8 @@ from functools import partial
 from aeron_spark.archive.search import TimesOf, first_at, index_time_position, reserved_times, tail_position
 from aeron_spark.archive.segments import Extent, Recording
 from aeron_spark.archive.sources import RecordingSource
-from aeron_spark.errors import UsageError
-from aeron_spark.spark.planning.data_loss import lost, segment_path
+from aeron_spark.errors import DataLossError, UsageError
+from aeron_spark.spark.planning.data_loss import goes_on, lost, segment_path
 from aeron_spark.spark.planning.options import EARLIEST, LATEST, ReadOptions
 from aeron_spark.spark.planning.ranges import Range
 
@@ -30,7 +30,9 @@ class Bounds:
         """Where the first message to read begins, or a position between it and the message before."""
         options = self._options
         if options.tail is not None:
-            return tail_position(self._folder, recording.recording_id, extent, options.tail)
+            return tail_position(
+                self._folder, recording.recording_id, extent, options.tail, leaves_out=goes_on(options)
+            )
         if options.starting_timestamp is not None:
             return self._at_time(recording, extent, options.starting_timestamp, is_end=False)
         return self._at_position("startingPositions", recording, extent)
@@ -102,6 +104,16 @@ class Bounds:
         return inside
 
     def _at_time(self, recording: Recording, extent: Extent, when: int, *, is_end: bool) -> int:
+        try:
+            found = self._found_at(recording, extent, when, is_end=is_end)
+        except DataLossError:
+            if not goes_on(self._options):
+                raise
+            # Nothing that is asked for is left out; the task finds out what can be read.
+            return extent.limit_position if is_end else extent.start_position
+        return min(max(found, extent.start_position), extent.limit_position)
+
+    def _found_at(self, recording: Recording, extent: Extent, when: int, *, is_end: bool) -> int:
         source = self._options.timestamp_from
         recording_id = recording.recording_id
         if source.kind == "reserved" and not self._folder.is_local:
@@ -126,4 +138,4 @@ class Bounds:
             found = index_time_position(self._folder, recording_id, extent, when)
         else:
             found = self._folder.position_at(recording_id, when).position
-        return min(max(found, extent.start_position), extent.limit_position)
+        return found

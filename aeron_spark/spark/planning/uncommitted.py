@@ -114,7 +114,12 @@ class UncommittedPlanner:
         for index in to_find.tolist():
             recording_id, limit = int(snapshot.ids[index]), int(snapshot.limits[index])
             position = bounds.start(source.recording(recording_id), snapshot.extent(index))
-            starts[index] = source.align(recording_id, position, limit, back=given.of(recording_id) == LATEST)
+            try:
+                starts[index] = source.align(recording_id, position, limit, back=given.of(recording_id) == LATEST)
+            except DataLossError:
+                if not goes_on(options):
+                    raise
+                starts[index] = position  # the task finds out what can be read from there on
         return starts
 
     def _log_positions(self, what: str, ids: Numbers, positions: Numbers) -> None:
@@ -311,15 +316,26 @@ def _advance_in(source: RecordingSource, options: ReadOptions) -> Advance:
         except DataLossError:
             if not goes_on(options):
                 raise
-        # Terms begin with a message whatever else is broken; what is broken in them, the task leaves out. The recorded
-        # position need not lie between messages: it is the end only where the rest of its own term is left out.
+        # Terms begin with a message whatever else is broken; what is broken in them, the task leaves out.
         term_length = source.recording(recording_id).term_buffer_length
+        if max_bytes is None and max_messages is None:
+            # Whoever asks for all there is may not ask again.
+            return _last_boundary(source, recording_id, max(begin, limit - limit % term_length), limit)
         most = limit - begin if max_bytes is None else min(max_bytes, limit - begin)
         # Before what is broken there are fewer messages than may be, but nothing is known of the next term.
         terms = max(1, most // term_length) if max_messages is None else 1
+        # The recorded position may lie inside a message: it is the end only where the rest of its term is left out.
         return min(limit, begin - begin % term_length + terms * term_length)
 
     return advance
+
+
+def _last_boundary(source: RecordingSource, recording_id: int, begin: int, limit: int) -> int:
+    """The last message boundary in a term, or the limit where the term's rest is left out."""
+    try:
+        return source.advance(recording_id, begin, limit)
+    except DataLossError:
+        return limit
 
 
 def _is_alike(offset: Offset, snapshot: Snapshot) -> bool:
