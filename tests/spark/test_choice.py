@@ -13,6 +13,7 @@ import struct
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -24,6 +25,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes
 from aeron_spark.archive import search
 from aeron_spark.archive.segments import Folder
 from aeron_spark.archive.time_text import TimeSource, parse_time_ns, parse_time_source
+from aeron_spark.archive.times import TimeIndexInfo
 from aeron_spark.errors import DataLossError, UsageError
 from aeron_spark.publication import ExclusivePublication
 from aeron_spark.spark.planning import start_times
@@ -317,6 +319,32 @@ def test_ending_timestamp_without_index_is_refused(folder: Path, tmp_path: Path)
     assert after[0] == first
     early = read(batch(copy, recordingIds="2", startingTimestamp=f"{when}ns"))
     assert early[0]["position"] <= first["position"]
+
+
+def test_an_ending_timestamp_leaves_recordings_without_messages_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They have no index; nor has, for a moment, a recording that has just begun."""
+    with dirs.fresh("aeron") as aeron_dir, recorded.archive(aeron_dir, tmp_path / "archive") as archive:
+        folder = archive.archive_dir
+        archive.recorded(1001, 100, [100])
+        archive.recorded(1002, 0, [100])
+        with archive.record(1003) as publication:
+            assert len(read(batch(folder, endingTimestamp="2090-01-01"))) == 100
+            assert read(batch(folder, endingTimestamp="2020-01-01")) == []
+            recorded.publish(publication, 1003, 10, [100])
+            archive.wait_recorded(1003, publication.position)
+            info = Folder.time_index
+
+            def without_runs(opened: Folder, recording_id: int) -> TimeIndexInfo:
+                found = info(opened, recording_id)
+                return replace(found, run_count=0, is_believed=True) if recording_id == 2 else found
+
+            monkeypatch.setattr(Folder, "time_index", without_runs)
+            assert len(read(batch(folder, endingTimestamp="2090-01-01"))) == 110
+            archive.stop(publication, 1003)
+        with pytest.raises(UsageError, match=r"recording 2 of .* has no time index"):
+            batch(folder, endingTimestamp="2090-01-01").partitions()
 
 
 @pytest.mark.parametrize("count", [0, 1, 7, 2999, 3000, 5000])

@@ -104,6 +104,8 @@ class Bounds:
         return inside
 
     def _at_time(self, recording: Recording, extent: Extent, when: int, *, is_end: bool) -> int:
+        if extent.start_position == extent.limit_position:
+            return extent.start_position
         try:
             found = self._found_at(recording, extent, when, is_end=is_end)
         except DataLossError:
@@ -130,7 +132,11 @@ class Bounds:
         elif source.kind == "sbe" and self._times_of is not None:
             found = first_at(self._folder, recording_id, extent, when, self._times_of)
         elif is_end:
-            if not self._folder.time_index(recording_id).has_times_of_writes:
+            index = self._folder.time_index(recording_id)
+            if extent.is_active and index.is_believed and index.run_count == 0:
+                # Its first messages were written a moment ago, and the index of them was not yet.
+                return extent.limit_position
+            if not index.has_times_of_writes:
                 raise UsageError(
                     f"endingTimestamp: recording {recording_id} of {self._options.path} has no time index of its own archive; "
                     f"name the source of messages' times by timestampFrom: reserved(ns) or sbe:<field>"
