@@ -369,7 +369,9 @@ static as_action on_message(void *context, const uint8_t *data, int64_t length, 
     as_action action = AS_ACTION_CONTINUE;
     if (NULL == self->columns)
     {
-        action = self->handler(self->handler_context, data, length, header);
+        as_header of_image = *header;
+        of_image.image = self->polled_image;
+        action = self->handler(self->handler_context, data, length, &of_image);
     }
     else if (!append_row(self, data, length, header))
     {

@@ -92,6 +92,7 @@ struct as_persistent_subscription
     int64_t next_live_position;      /* of a switch: end of the first live fragment that is not skipped */
     /* The poll in flight. */
     bool in_poll;
+    as_image *polled_image;          /* of the fragment that the assembler got last; valid while it is handled */
     as_controlled_handler handler;
     void *handler_context;
     as_columns *columns;

@@ -93,12 +93,15 @@ static void refresh(as_persistent_subscription *self)
     asi_persistent_enter(self, AS_PERSISTENT_SEND_LIST_RECORDING_REQUEST);
 }
 
-/* Poll handler: passes the fragment to the assembler under the recording's session id. */
+/* Poll handler: passes the fragment to the assembler under the recording's session id, without its image: the message may have
+ * begun in another one. */
 static as_action take(void *context, const uint8_t *data, int64_t length, const as_header *header)
 {
     as_persistent_subscription *self = context;
     as_header of_recording = *header;
     of_recording.session_id = self->recording.session_id;
+    of_recording.image = NULL;
+    self->polled_image = header->image;
     return as_controlled_assembler_on_fragment(self->assembler, data, length, &of_recording);
 }
 

@@ -1,20 +1,32 @@
-/* Joins fragments to whole messages, with one builder per session. Spec: 02 §10.4.
+/* Joins fragments to whole messages, with one builder per image. Spec: 02 §10.4.
+ *
+ * Departure from Spec: 02 §10.4, which has one per session - a subscription may have two images of a session, and one assembler
+ * may serve two subscriptions, so bytes of one publisher would end in the message of another. Fragments without an image are
+ * joined by session.
  *
  * A message of one frame is passed on in place, as it lies in the log. For a fragmented message the builder keeps the first
  * header and the payload until END. A fragment that does not continue where the last one ended discards what was gathered.
- * Causes are a start inside a message, a gap, or padding from the driver's unblocking. */
+ * Causes are a start inside a message, a gap, or padding from the driver's unblocking.
+ *
+ * A builder watches its image instead of retaining it, so that the log of an image that closed inside a message is unmapped.
+ * Each first fragment looks at two builders in turn and frees those of closed images: faster than builders are added, so there
+ * are at most about twice as many as images were open. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "aeron_spark/as_client.h"
 #include "base/result.h"
+#include "client/image.h"
+#include "shm/log_layout.h"
 #include "wire/frame.h"
 
 #define MIN_CAPACITY 4096
+#define LOOKS_PER_MESSAGE 2
 
 typedef struct message_builder
 {
+    as_image *image;         /* watched; NULL: the fragments have none */
     int32_t session_id;
     int64_t expected_offset; /* term offset of the fragment that continues the message; -1: no message is being built */
     int64_t length;
@@ -26,9 +38,10 @@ typedef struct message_builder
 
 typedef struct builders
 {
-    message_builder **sorted; /* owned, by session id */
+    message_builder **sorted; /* owned, by image and session id */
     int32_t count;
     int32_t capacity;
+    int32_t looked_at;        /* index of the builder whose image was looked at last */
 } builders;
 
 struct as_fragment_assembler
@@ -45,16 +58,22 @@ struct as_controlled_assembler
     builders builders;
 };
 
-/* -- builders by session ------------------------------------------------------------------------------------------------ */
+/* -- builders by image -------------------------------------------------------------------------------------------------- */
 
-static int32_t lower_bound(const builders *all, int32_t session_id)
+static bool is_before(const message_builder *builder, const as_header *header)
+{
+    return builder->image != header->image ? (uintptr_t)builder->image < (uintptr_t)header->image :
+        builder->session_id < header->session_id;
+}
+
+static int32_t lower_bound(const builders *all, const as_header *header)
 {
     int32_t low = 0;
     int32_t high = all->count;
     while (low < high)
     {
         const int32_t middle = low + (high - low) / 2;
-        if (all->sorted[middle]->session_id < session_id)
+        if (is_before(all->sorted[middle], header))
         {
             low = middle + 1;
         }
@@ -66,37 +85,72 @@ static int32_t lower_bound(const builders *all, int32_t session_id)
     return low;
 }
 
-static message_builder *find_builder(const builders *all, int32_t session_id)
+/* The builder at `at`, if it is the one of the fragment. */
+static message_builder *builder_at(const builders *all, int32_t at, const as_header *header)
 {
-    const int32_t at = lower_bound(all, session_id);
-    return at < all->count && all->sorted[at]->session_id == session_id ? all->sorted[at] : NULL;
+    message_builder *found = at < all->count ? all->sorted[at] : NULL;
+    return NULL != found && found->image == header->image && found->session_id == header->session_id ? found : NULL;
 }
 
-/* Returns the session's builder and creates it if it does not exist; NULL when out of memory. */
-static message_builder *get_builder(builders *all, int32_t session_id)
+static message_builder *find_builder(const builders *all, const as_header *header)
 {
-    message_builder *found = find_builder(all, session_id);
-    if (NULL != found)
+    return builder_at(all, lower_bound(all, header), header);
+}
+
+static void free_builder(message_builder *builder)
+{
+    asi_client_image_unwatch(builder->image);
+    free(builder->bytes);
+    free(builder);
+}
+
+static void free_builders_of_closed_images(builders *all)
+{
+    for (int looks = 0; looks < LOOKS_PER_MESSAGE && all->count > 0; looks++)
+    {
+        all->looked_at = all->looked_at + 1 < all->count ? all->looked_at + 1 : 0;
+        message_builder **at = all->sorted + all->looked_at;
+        if (NULL != (*at)->image && as_image_is_closed((*at)->image))
+        {
+            free_builder(*at);
+            all->count--;
+            memmove(at, at + 1, sizeof(at[0]) * (size_t)(all->count - all->looked_at));
+        }
+    }
+}
+
+static bool reserve_builder(builders *all)
+{
+    if (all->count < all->capacity)
+    {
+        return true;
+    }
+    const int32_t capacity = all->capacity > 0 ? all->capacity * 2 : 8;
+    message_builder **grown = realloc(all->sorted, sizeof(grown[0]) * (size_t)capacity);
+    if (NULL == grown)
+    {
+        return false;
+    }
+    all->sorted = grown;
+    all->capacity = capacity;
+    return true;
+}
+
+/* Returns the image's builder and creates it if it does not exist; NULL when out of memory. */
+static message_builder *get_builder(builders *all, const as_header *header)
+{
+    const int32_t at = lower_bound(all, header);
+    message_builder *found = builder_at(all, at, header);
+    if (NULL != found || !reserve_builder(all))
     {
         return found;
-    }
-    if (all->count == all->capacity)
-    {
-        const int32_t capacity = all->capacity > 0 ? all->capacity * 2 : 8;
-        message_builder **grown = realloc(all->sorted, sizeof(grown[0]) * (size_t)capacity);
-        if (NULL == grown)
-        {
-            return NULL;
-        }
-        all->sorted = grown;
-        all->capacity = capacity;
     }
     message_builder *fresh = calloc(1, sizeof(*fresh));
     if (NULL != fresh)
     {
-        const int32_t at = lower_bound(all, session_id);
         memmove(all->sorted + at + 1, all->sorted + at, sizeof(all->sorted[0]) * (size_t)(all->count - at));
-        fresh->session_id = session_id;
+        fresh->image = asi_client_image_watch(header->image);
+        fresh->session_id = header->session_id;
         fresh->expected_offset = AS_NULL_VALUE;
         all->sorted[at] = fresh;
         all->count++;
@@ -108,8 +162,7 @@ static void free_builders(builders *all)
 {
     for (int32_t i = 0; i < all->count; i++)
     {
-        free(all->sorted[i]->bytes);
-        free(all->sorted[i]);
+        free_builder(all->sorted[i]);
     }
     free(all->sorted);
 }
@@ -120,6 +173,12 @@ static void reset(message_builder *builder)
 {
     builder->length = 0;
     builder->expected_offset = AS_NULL_VALUE;
+}
+
+/* Longer messages can't be published, so what goes on is none. */
+static int64_t max_length(const message_builder *builder)
+{
+    return asi_log_max_message_length(NULL == builder->image ? AS_TERM_MAX_LENGTH : builder->image->term_length);
 }
 
 static bool append(message_builder *builder, const uint8_t *data, int64_t length)
@@ -161,7 +220,11 @@ static build_step add_fragment(
     builders *all, const uint8_t *data, int64_t length, const as_header *header, message_builder **builder)
 {
     const bool is_first = 0 != (header->flags & ASI_FLAG_BEGIN);
-    message_builder *at = is_first ? get_builder(all, header->session_id) : find_builder(all, header->session_id);
+    if (is_first)
+    {
+        free_builders_of_closed_images(all);
+    }
+    message_builder *at = is_first ? get_builder(all, header) : find_builder(all, header);
     *builder = at;
     if (NULL == at)
     {
@@ -174,6 +237,11 @@ static build_step add_fragment(
         memcpy(&at->frame, header->frame, sizeof(at->frame));
     }
     else if (at->expected_offset != header->term_offset)
+    {
+        reset(at);
+        return BUILD_DROPPED;
+    }
+    if (at->length + length > max_length(at))
     {
         reset(at);
         return BUILD_DROPPED;
@@ -199,7 +267,6 @@ static as_header complete_header(message_builder *builder, const as_header *last
     header.frame = (const uint8_t *)&builder->frame;
     header.flags = builder->frame.flags;
     header.position = last->position;
-    header.image = last->image;
     return header;
 }
 

@@ -56,6 +56,7 @@ as_result asi_client_image_create(as_subscription *subscription, const asi_rsp_a
     fresh->source_identity = identity;
     fresh->final_end_of_stream_position = INT64_MAX;
     fresh->reference_count = 1;
+    fresh->watch_count = 1;
     *image = fresh;
     return AS_OK;
 }
@@ -80,8 +81,25 @@ void asi_client_image_close(as_image *image)
 
 void asi_client_image_free(as_image *image)
 {
-    free(image->source_identity);
-    free(image);
+    asi_client_image_unwatch(image);
+}
+
+as_image *asi_client_image_watch(as_image *image)
+{
+    if (NULL != image)
+    {
+        asi_fetch_add_i32(&image->watch_count, 1);
+    }
+    return image;
+}
+
+void asi_client_image_unwatch(as_image *image)
+{
+    if (NULL != image && 1 == asi_fetch_add_i32(&image->watch_count, -1))
+    {
+        free(image->source_identity);
+        free(image);
+    }
 }
 
 as_image *as_image_retain(as_image *image)

@@ -8,5 +8,9 @@ as_result asi_client_image_create(as_subscription *subscription, const asi_rsp_a
     const char *source_identity, as_image **image) AS_MUST_USE;
 void asi_client_image_close(as_image *image);
 void asi_client_image_free(as_image *image);
+/* Keeps the struct, so that any thread may ask whether the image is closed, but not its log. NULL is allowed, and for unwatch
+ * no lock is needed. */
+as_image *asi_client_image_watch(as_image *image);
+void asi_client_image_unwatch(as_image *image);
 
 #endif

@@ -149,6 +149,7 @@ struct as_image
     int64_t final_position;
     int64_t final_end_of_stream_position;
     int32_t reference_count; /* one for the conductor, plus those of the application; atomic */
+    int32_t watch_count;     /* one for the references, plus those that may only ask whether it is closed; atomic */
     /* Conductor only, after the image has left its subscription. */
     const as_subscription *retired_from; /* NULL: the subscription is gone, no thread polls it */
     int64_t retired_sequence;

@@ -52,6 +52,7 @@ static as_action on_message(void *context, const uint8_t *data, int64_t length, 
         return AS_ACTION_ABORT; /* it comes again */
     }
     expect_message(data, length);
+    CHECK(NULL != header->image); /* of its end: it may have begun in another */
     CHECK(header->position > last_position);
     last_position = header->position;
     return AS_ACTION_CONTINUE;
@@ -257,10 +258,11 @@ static void step_by_a_fragment(void)
     CHECK(as_persistent_subscription_poll(subscription, on_message, NULL, 1) >= 0);
 }
 
+#define THREE_FRAGMENTS 4 /* number of a message that has them */
+
 /* A reader that leaves in the middle of its first message goes on at that message's begin, however it had begun. */
 static void a_first_message_that_was_read_in_part_comes_again_in_whole(void)
 {
-    enum { THREE_FRAGMENTS = 4 };
     static const int64_t STARTS[] = { AS_PERSISTENT_FROM_START, AS_PERSISTENT_FROM_LIVE, 0 };
     for (size_t i = 0; i < sizeof(STARTS) / sizeof(STARTS[0]); i++)
     {
@@ -317,6 +319,25 @@ static void live_lost_to_flow_control_is_replayed(void)
     CHECK_I64(counter_value(116), 3);
     CHECK_I64(counter_value(117), 4);
     CHECK_I64(errors, 0);
+    close_all();
+}
+
+static void a_message_that_began_live_ends_in_the_replay(void)
+{
+    client_rig_open();
+    record_stream(IPC);
+    R.read = R.published = THREE_FRAGMENTS;
+    as_persistent_options options = persistent_options();
+    options.live_channel = "aeron:ipc?tether=false";
+    options.start_position = AS_PERSISTENT_FROM_LIVE;
+    open_subscription(&options);
+    STEP_UNTIL(as_persistent_subscription_is_live(subscription));
+    publish_messages(1);
+    UNTIL(&R.rig, (step_by_a_fragment(), subscription->position > 0));
+    CHECK_I64(R.read, THREE_FRAGMENTS);
+    publish_messages(60);
+    STEP_UNTIL(left == 1);
+    STEP_UNTIL(R.read == R.published && as_persistent_subscription_is_live(subscription));
     close_all();
 }
 
@@ -577,6 +598,7 @@ int main(void)
     RUN(a_position_between_messages_goes_on_there);
     RUN(a_first_message_that_was_read_in_part_comes_again_in_whole);
     RUN(live_lost_to_flow_control_is_replayed);
+    RUN(a_message_that_began_live_ends_in_the_replay);
     RUN(an_archive_that_restarts_while_live_is_not_missed);
     RUN(an_archive_that_restarts_while_replaying_goes_on_there);
     RUN(a_connect_that_times_out_is_told_and_tried_again);

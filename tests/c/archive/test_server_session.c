@@ -2,6 +2,7 @@
  * session (server_rig.h) against an invoked archive whose clock the test advances. The scenarios of sessions that behave are in
  * tests/conformance/archive/test_sessions.py. */
 #include "server_rig.h"
+#include "shm/counters.h"
 #include "wire/command.h"
 
 static test_rig rig;
@@ -106,6 +107,84 @@ static void a_session_obeys_its_own_image_only(void)
     CHECK_I64(rig_counter(&rig, ASI_ARCHIVE_COUNTER_RECORDING_POSITION), AS_NULL_VALUE);
     raw_close(other);
     raw_close(owner);
+}
+
+/* Streams whose requests have many frames: 10 of them are read in a turn. */
+static raw_session *raw_connect_for_long_requests(const char *term_length)
+{
+    raw_session *session = raw_open(&rig);
+    char channel[128];
+    as_publication_close(session->requests);
+    snprintf(channel, sizeof(channel), "aeron:ipc?term-length=%s|mtu=1408|init-term-id=0|term-id=0|term-offset=0", term_length);
+    CHECK_I64(as_client_add_exclusive_publication(rig.client, channel, RIG_CONTROL_STREAM, &session->requests), AS_OK);
+    raw_send_connect(session, ASI_CODEC_PROTOCOL_VERSION);
+    session->id = raw_await(session, ASI_CODEC_CONTROL_RESPONSE, session->last_correlation_id)->control_session_id;
+    asi_codec_request request = request_of(ASI_CODEC_ARCHIVE_ID, AS_NULL_VALUE);
+    CHECK_I64(raw_ask_ok(session, &request), 42);
+    return session;
+}
+
+/* Encodes a request that nothing matches, of `length` bytes in all. */
+static int64_t encode_long(const raw_session *session, uint8_t *bytes, int64_t length)
+{
+    static char channel[256 * 1024];
+    memset(channel, 'x', sizeof(channel));
+    asi_codec_request request = request_of(ASI_CODEC_LIST_RECORDINGS_FOR_URI, 0);
+    request.record_count = 1;
+    request.control_session_id = session->id;
+    request.correlation_id = as_client_next_correlation_id(rig.client);
+    int64_t empty;
+    int64_t encoded;
+    CHECK_I64(asi_codec_request_encode(&request, bytes, length, &empty), AS_OK);
+    request.channel = (asi_codec_var){ .data = channel, .length = length - empty };
+    CHECK_I64(asi_codec_request_encode(&request, bytes, length, &encoded), AS_OK);
+    CHECK_I64(encoded, length);
+    return request.correlation_id;
+}
+
+/* Who has no login chooses the session id of his stream, and where it begins: as the stream of a client of this machine. */
+static void a_stranger_ends_no_request_of_another(void)
+{
+    static uint8_t harmless[20 * 1024];
+    static uint8_t evil[20 * 1024];
+    rig_open(&rig);
+    rig_set(&rig, "aeron.archive.control.channel", "aeron:udp?endpoint=localhost:0");
+    rig_open_archive(&rig);
+    raw_session *owner = raw_connect_for_long_requests("256k");
+    const int64_t correlation_id = encode_long(owner, harmless, sizeof(harmless));
+    asi_codec_request purge = request_of(ASI_CODEC_PURGE_RECORDING, 4711);
+    purge.control_session_id = owner->id;
+    purge.correlation_id = as_client_next_correlation_id(rig.client);
+    int64_t length;
+    CHECK_I64(asi_codec_request_encode(&purge, evil, sizeof(evil), &length), AS_OK);
+
+    char endpoint[64];
+    char channel[256];
+    as_publication_constants constants;
+    as_publication_get_constants(owner->requests, &constants);
+    CHECK_I64(as_subscription_resolved_endpoint(rig.archive->requests->network, endpoint, sizeof(endpoint)), AS_OK);
+    snprintf(channel, sizeof(channel), "aeron:udp?endpoint=%s|term-length=256k|mtu=1408|session-id=%d|init-term-id=0|term-id=0|"
+        "term-offset=%" PRId64, endpoint, constants.session_id, as_publication_position(owner->requests));
+    as_publication *stranger;
+    CHECK_I64(as_client_add_exclusive_publication(rig.client, channel, RIG_CONTROL_STREAM, &stranger), AS_OK);
+    UNTIL(&rig, as_publication_is_connected(stranger) && as_publication_available_window(stranger) > 2 * (int64_t)sizeof(evil));
+
+    CHECK(as_publication_offer(owner->requests, harmless, sizeof(harmless)) > 0);
+    as_archive_do_work(rig.archive); /* gathers the first 10 frames */
+    const int64_t end = as_publication_offer(stranger, evil, sizeof(evil));
+    const int64_t until_ns = rig_system_ns() + RIG_TIMEOUT_NS;
+    while (rig_counter(&rig, ASI_COUNTER_TYPE_RECEIVER_HWM) < end)
+    {
+        CHECK(end > 0 && rig_system_ns() < until_ns);
+        sched_yield();
+    }
+    CHECK_I64(raw_await(owner, ASI_CODEC_CONTROL_RESPONSE, correlation_id)->code, ASI_CODEC_RECORDING_UNKNOWN);
+    rig_turn_times(&rig, 50);
+    raw_poll(owner);
+    CHECK(NULL == raw_find(owner, ASI_CODEC_CONTROL_RESPONSE, purge.correlation_id));
+    as_publication_close(stranger);
+    raw_close(owner);
+    rig_close(&rig);
 }
 
 /* Whoever invents numbers fills a part of the log, and what is of another kind is still told. */
@@ -340,5 +419,6 @@ int main(void)
     rig_close(&rig);
     RUN(sessions_beyond_the_limit_are_dropped);
     RUN(a_client_that_asks_and_does_not_read_costs_little_memory);
+    RUN(a_stranger_ends_no_request_of_another);
     return 0;
 }

@@ -1,9 +1,11 @@
-/* Goal: fragments become their message, or nothing. Method: a table of scripts, each a row of fragments of two
- * sessions and the expected deliveries, through both assemblers. No driver. */
+/* Goal: fragments become their message, or nothing, and nothing is kept of images that have closed. Method: a table of scripts,
+ * each a row of fragments of two sessions and the expected deliveries, through both assemblers; images that the test makes and
+ * closes itself. No driver. */
 #include "check.h"
 
 #include "aeron_spark/as_client.h"
 #include "base/bits.h"
+#include "client/image.h"
 #include "wire/frame.h"
 
 typedef struct fragment
@@ -163,9 +165,169 @@ static void long_message_of_many_sessions(void)
     CHECK_I64(as_controlled_assembler_open(NULL, NULL, &controlled), AS_E_USAGE);
 }
 
+/* -- images ------------------------------------------------------------------------------------------------------------ */
+
+#define IMAGES 100
+
+typedef struct delivery
+{
+    int64_t count;
+    int64_t length;
+    const as_image *image;
+    uint8_t first;
+    uint8_t last;
+} delivery;
+
+static void on_delivery(void *context, const uint8_t *data, int64_t length, const as_header *header)
+{
+    delivery *to = context;
+    *to = (delivery){ .count = to->count + 1, .length = length, .image = header->image, .first = data[0], .last = data[length - 1] };
+}
+
+static as_action on_controlled_delivery(void *context, const uint8_t *data, int64_t length, const as_header *header)
+{
+    on_delivery(context, data, length, header);
+    return AS_ACTION_CONTINUE;
+}
+
+/* The test watches it, too, so it is still there when the assembler has left it. */
+static as_image *make_image(int32_t term_length)
+{
+    as_image *image = calloc(1, sizeof(*image));
+    CHECK(NULL != image);
+    image->watch_count = 1;
+    image->session_id = 7;
+    image->term_length = term_length;
+    return image;
+}
+
+static as_header part_of(as_image *image, int32_t term_offset, uint8_t flags)
+{
+    static const uint8_t frame[32];
+    return (as_header){ .frame = frame, .session_id = image->session_id, .term_offset = term_offset, .flags = flags, .image = image };
+}
+
+static bool is_left(const as_image *image) { return 1 == asi_load_acquire_i32(&image->watch_count); }
+
+/* One assembler may serve subscriptions of two channels, and a publisher chooses its session id. */
+static void two_images_of_one_session(void)
+{
+    delivery got = { 0 };
+    as_image *images[2] = { make_image(65536), make_image(65536) };
+    if (images[0] < images[1]) /* whichever the order is, the second one finds the builder of the first before its place */
+    {
+        as_image *lower = images[0];
+        images[0] = images[1];
+        images[1] = lower;
+    }
+    as_fragment_assembler *assembler;
+    CHECK_I64(as_fragment_assembler_open(on_delivery, &got, &assembler), AS_OK);
+    for (int i = 0; i < 2; i++)
+    {
+        const as_header begin = part_of(images[i], 0, 0x80);
+        as_fragment_assembler_on_fragment(assembler, (const uint8_t *)(0 == i ? "a" : "b"), 1, &begin);
+    }
+    for (int i = 0; i < 2; i++)
+    {
+        const as_header end = part_of(images[i], 64, 0x40);
+        as_fragment_assembler_on_fragment(assembler, (const uint8_t *)(0 == i ? "A" : "B"), 1, &end);
+        CHECK_I64(got.count, i + 1);
+        CHECK(got.image == images[i]);
+        CHECK_I64(got.first, 0 == i ? 'a' : 'b');
+        CHECK_I64(got.last, 0 == i ? 'A' : 'B');
+    }
+    const as_header middle = part_of(images[0], 0, 0x80);
+    as_fragment_assembler_on_fragment(assembler, (const uint8_t *)"a", 1, &middle);
+    const as_header others = part_of(images[1], 64, 0x40);
+    as_fragment_assembler_on_fragment(assembler, (const uint8_t *)"B", 1, &others);
+    CHECK_I64(got.count, 2); /* the other image has begun nothing */
+    as_fragment_assembler_close(assembler);
+    for (int i = 0; i < 2; i++)
+    {
+        CHECK(is_left(images[i]));
+        asi_client_image_unwatch(images[i]);
+    }
+}
+
+/* Publishers that come and go, each inside a message, and some that stay. */
+static void closed_images_leave_nothing(void)
+{
+    delivery got = { 0 };
+    as_image *images[IMAGES];
+    as_controlled_assembler *assembler;
+    CHECK_I64(as_controlled_assembler_open(on_controlled_delivery, &got, &assembler), AS_OK);
+    int64_t kept = 0;
+    for (int32_t i = 0; i < IMAGES; i++)
+    {
+        images[i] = make_image(65536);
+        const as_header begin = part_of(images[i], 0, 0x80);
+        CHECK_I64(as_controlled_assembler_on_fragment(assembler, (const uint8_t *)"x", 1, &begin), AS_ACTION_CONTINUE);
+        asi_store_release_bool(&images[i]->is_closed, 0 != i % 10);
+    }
+    for (int32_t i = 0; i < IMAGES; i++)
+    {
+        kept += is_left(images[i]) ? 0 : 1;
+    }
+    CHECK(kept <= 2 * IMAGES / 10 + 2); /* the open ones, and at most as many on which no look has fallen yet */
+    for (int32_t i = 0; i < IMAGES; i++)
+    {
+        const as_header begin = part_of(images[0], 64 * i, 0x80);
+        CHECK_I64(as_controlled_assembler_on_fragment(assembler, (const uint8_t *)"y", 1, &begin), AS_ACTION_CONTINUE);
+    }
+    for (int32_t i = 0; i < IMAGES; i++)
+    {
+        CHECK_I64(is_left(images[i]), 0 != i % 10);
+        const as_header end = part_of(images[i], 0 == i ? 64 * IMAGES : 64, 0x40);
+        CHECK_I64(as_controlled_assembler_on_fragment(assembler, (const uint8_t *)"z", 1, &end), AS_ACTION_CONTINUE);
+    }
+    CHECK_I64(got.count, IMAGES / 10); /* those that stayed end their messages */
+    as_controlled_assembler_close(assembler);
+    for (int32_t i = 0; i < IMAGES; i++)
+    {
+        CHECK(is_left(images[i]));
+        asi_client_image_unwatch(images[i]);
+    }
+}
+
+/* Gathers a message of that length in parts of at most 1024 bytes. */
+static void gather(as_fragment_assembler *assembler, as_image *image, int64_t length)
+{
+    static const uint8_t bytes[1024] = { 1 };
+    for (int64_t at = 0; at < length; at += 1024)
+    {
+        const int64_t part = length - at < 1024 ? length - at : 1024;
+        const as_header header =
+            part_of(image, (int32_t)(at / 1024 * 1056), (uint8_t)((0 == at ? 0x80 : 0) | (at + part == length ? 0x40 : 0)));
+        as_fragment_assembler_on_fragment(assembler, bytes, part, &header);
+    }
+}
+
+static void messages_that_are_too_long(void)
+{
+    delivery got = { 0 };
+    as_image *image = make_image(65536);
+    as_image *larger = make_image(AS_TERM_MAX_LENGTH);
+    as_fragment_assembler *assembler;
+    CHECK_I64(as_fragment_assembler_open(on_delivery, &got, &assembler), AS_OK);
+    gather(assembler, image, 65536 / 8);
+    CHECK_I64(got.length, 65536 / 8);
+    gather(assembler, image, 65536 / 8 + 1); /* no publication sends it */
+    CHECK_I64(got.count, 1);
+    gather(assembler, larger, AS_MESSAGE_MAX_LENGTH);
+    CHECK_I64(got.length, AS_MESSAGE_MAX_LENGTH);
+    gather(assembler, larger, AS_MESSAGE_MAX_LENGTH + 1);
+    CHECK_I64(got.count, 2);
+    as_fragment_assembler_close(assembler);
+    asi_client_image_unwatch(image);
+    asi_client_image_unwatch(larger);
+}
+
 int main(void)
 {
     RUN(table);
     RUN(long_message_of_many_sessions);
+    RUN(two_images_of_one_session);
+    RUN(closed_images_leave_nothing);
+    RUN(messages_that_are_too_long);
     return 0;
 }

@@ -3,6 +3,7 @@
  * Spec: 02 §10.1-10.3, §10, 11 C4. */
 #include "world.h"
 
+#include "client/state.h"
 #include "wire/frame.h"
 
 typedef struct sink
@@ -487,6 +488,33 @@ static void revoked_publication(world *w)
     as_subscription_close(p.subscription);
 }
 
+/* The assembler holds neither the log of an image that closed inside a message, nor looks at an image that is freed. */
+static void an_image_that_closes_inside_a_message(void)
+{
+    world w;
+    world_open(&w, false);
+    pair p = world_pair(&w, IPC_64K, true);
+    sink s = { 0 };
+    as_fragment_assembler *assembler;
+    CHECK_I64(as_fragment_assembler_open(on_message, &s, &assembler), AS_OK);
+    uint8_t data[5000];
+    fill_payload(data, 0, sizeof(data));
+    CHECK(offer(&w, p.publication, data, sizeof(data)) > 0);
+    AWAIT(&w, 1 == as_subscription_poll(p.subscription, as_fragment_assembler_on_fragment, assembler, 1));
+    as_publication_revoke(p.publication);
+    as_image_release(p.image);
+    AWAIT(&w, 1 == w.unavailable_images);
+    CHECK_I64(w.client->retired_images->reference_count, 1);
+    as_publication *next = world_publication(&w, IPC_64K, true);
+    CHECK(offer(&w, next, data, sizeof(data)) > 0);
+    AWAIT(&w, as_subscription_poll(p.subscription, as_fragment_assembler_on_fragment, assembler, 3) >= 0 && s.count > 0);
+    CHECK_I64(offer(&w, next, data, sizeof(data)) > 0, 1);
+    AWAIT(&w, 1 == as_subscription_poll(p.subscription, as_fragment_assembler_on_fragment, assembler, 1));
+    as_subscription_close(p.subscription);
+    world_close(&w);
+    as_fragment_assembler_close(assembler); /* the image outlives its client here */
+}
+
 static void rejected_image(world *w)
 {
     pair p = world_pair(w, IPC_64K, true);
@@ -619,6 +647,7 @@ int main(void)
     RUN_IN_WORLD(late_joiner_begins_at_its_join_position);
     RUN(image_goes_with_its_publication);
     RUN_IN_WORLD(revoked_publication);
+    RUN(an_image_that_closes_inside_a_message);
     RUN_IN_WORLD(rejected_image);
     RUN_IN_WORLD(sharing_and_sessions);
     RUN_IN_WORLD(poll_from_its_own_handler_is_refused);
