@@ -23,6 +23,9 @@
 #include "server/update_channel.h"
 
 #define FRAGMENT_LIMIT 10
+/* Whoever is connected gets as much memory for a request that never ends, without a login. The longest have four channels of 4
+ * KiB, and credentials of a plug-in. */
+#define REQUEST_MAX_LENGTH (128 * 1024)
 
 typedef void (*request_handler)(asi_control_session *session, const asi_codec_request *request);
 
@@ -201,11 +204,21 @@ static int64_t poll_stream(as_archive *archive, as_subscription *subscription)
         as_subscription_poll(subscription, as_fragment_assembler_on_fragment, archive->requests->assembler, FRAGMENT_LIMIT);
 }
 
-int asi_requests_step(as_archive *archive)
+static bool open_assembler(as_archive *archive)
 {
-    if (NULL == archive->requests->assembler && AS_OK != as_fragment_assembler_open(on_message, archive, &archive->requests->assembler))
+    if (AS_OK != as_fragment_assembler_open(on_message, archive, &archive->requests->assembler))
     {
         asi_archive_log(archive, 0, NULL);
+        return false;
+    }
+    as_fragment_assembler_set_max_length(archive->requests->assembler, REQUEST_MAX_LENGTH);
+    return true;
+}
+
+int asi_requests_step(as_archive *archive)
+{
+    if (NULL == archive->requests->assembler && !open_assembler(archive))
+    {
         return 0;
     }
     poll_stream(archive, archive->requests->network);

@@ -368,6 +368,8 @@ as_result as_image_reject(as_image *image, const char *reason) AS_MUST_USE;
 typedef struct as_fragment_assembler as_fragment_assembler;
 as_result as_fragment_assembler_open(as_fragment_handler handler, void *context, as_fragment_assembler **assembler) AS_MUST_USE;
 void as_fragment_assembler_on_fragment(void *assembler, const uint8_t *data, int64_t length, const as_header *header);
+/* Fragmented messages of more bytes are dropped, and never held in memory as a whole. */
+void as_fragment_assembler_set_max_length(as_fragment_assembler *assembler, int64_t max_length);
 void as_fragment_assembler_close(as_fragment_assembler *assembler);
 typedef struct as_controlled_assembler as_controlled_assembler;
 as_result as_controlled_assembler_open(as_controlled_handler handler, void *context, as_controlled_assembler **assembler)

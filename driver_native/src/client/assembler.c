@@ -42,6 +42,7 @@ typedef struct builders
     int32_t count;
     int32_t capacity;
     int32_t looked_at;        /* index of the builder whose image was looked at last */
+    int64_t max_length;       /* of a message */
 } builders;
 
 struct as_fragment_assembler
@@ -176,9 +177,10 @@ static void reset(message_builder *builder)
 }
 
 /* Longer messages can't be published, so what goes on is none. */
-static int64_t max_length(const message_builder *builder)
+static int64_t max_length(const builders *all, const message_builder *builder)
 {
-    return asi_log_max_message_length(NULL == builder->image ? AS_TERM_MAX_LENGTH : builder->image->term_length);
+    const int64_t of_stream = asi_log_max_message_length(NULL == builder->image ? AS_TERM_MAX_LENGTH : builder->image->term_length);
+    return of_stream < all->max_length ? of_stream : all->max_length;
 }
 
 static bool append(message_builder *builder, const uint8_t *data, int64_t length)
@@ -241,7 +243,7 @@ static build_step add_fragment(
         reset(at);
         return BUILD_DROPPED;
     }
-    if (at->length + length > max_length(at))
+    if (at->length + length > max_length(all, at))
     {
         reset(at);
         return BUILD_DROPPED;
@@ -290,8 +292,14 @@ as_result as_fragment_assembler_open(as_fragment_handler handler, void *context,
     }
     fresh->handler = handler;
     fresh->context = context;
+    fresh->builders.max_length = INT64_MAX;
     *assembler = fresh;
     return AS_OK;
+}
+
+void as_fragment_assembler_set_max_length(as_fragment_assembler *assembler, int64_t max_length)
+{
+    assembler->builders.max_length = max_length;
 }
 
 void as_fragment_assembler_on_fragment(void *assembler, const uint8_t *data, int64_t length, const as_header *header)
@@ -337,6 +345,7 @@ as_result as_controlled_assembler_open(as_controlled_handler handler, void *cont
     }
     fresh->handler = handler;
     fresh->context = context;
+    fresh->builders.max_length = INT64_MAX;
     *assembler = fresh;
     return AS_OK;
 }

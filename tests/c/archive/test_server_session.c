@@ -187,6 +187,25 @@ static void a_stranger_ends_no_request_of_another(void)
     rig_close(&rig);
 }
 
+/* What a stranger never ends is kept up to the length of the longest request. */
+static void requests_that_are_too_long_are_dropped(void)
+{
+    static uint8_t bytes[128 * 1024 + 1];
+    rig_open(&rig);
+    rig_open_archive(&rig);
+    raw_session *session = raw_connect_for_long_requests("4m");
+    const int64_t longest = encode_long(session, bytes, sizeof(bytes) - 1);
+    raw_offer(session, bytes, sizeof(bytes) - 1);
+    CHECK_I64(raw_await(session, ASI_CODEC_CONTROL_RESPONSE, longest)->code, ASI_CODEC_RECORDING_UNKNOWN);
+    const int64_t too_long = encode_long(session, bytes, sizeof(bytes));
+    raw_offer(session, bytes, sizeof(bytes));
+    asi_codec_request request = request_of(ASI_CODEC_ARCHIVE_ID, AS_NULL_VALUE);
+    CHECK_I64(raw_ask_ok(session, &request), 42);
+    CHECK(NULL == raw_find(session, ASI_CODEC_CONTROL_RESPONSE, too_long));
+    raw_close(session);
+    rig_close(&rig);
+}
+
 /* Whoever invents numbers fills a part of the log, and what is of another kind is still told. */
 static void invented_sessions_fill_a_part_of_the_log(void)
 {
@@ -420,5 +439,6 @@ int main(void)
     RUN(sessions_beyond_the_limit_are_dropped);
     RUN(a_client_that_asks_and_does_not_read_costs_little_memory);
     RUN(a_stranger_ends_no_request_of_another);
+    RUN(requests_that_are_too_long_are_dropped);
     return 0;
 }

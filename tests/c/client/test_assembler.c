@@ -317,6 +317,11 @@ static void messages_that_are_too_long(void)
     CHECK_I64(got.length, AS_MESSAGE_MAX_LENGTH);
     gather(assembler, larger, AS_MESSAGE_MAX_LENGTH + 1);
     CHECK_I64(got.count, 2);
+    as_fragment_assembler_set_max_length(assembler, 5000);
+    gather(assembler, larger, 5001);
+    CHECK_I64(got.count, 2);
+    gather(assembler, larger, 5000);
+    CHECK_I64(got.length, 5000);
     as_fragment_assembler_close(assembler);
     asi_client_image_unwatch(image);
     asi_client_image_unwatch(larger);
