@@ -20,6 +20,7 @@
 #include "server/reply.h"
 #include "server/report.h"
 #include "server/tokens.h"
+#include "shm/counters.h"
 #include "wire/command.h"
 
 #define RESEND_INTERVAL_NS 200000000LL
@@ -91,6 +92,13 @@ static as_result request_counter(asi_control_session *session, const as_image_co
     return asi_counters_async_add_session(session->archive->client, &counter, &session->counter_request);
 }
 
+/* Whoever connects has a session for some seconds, without a login: of a text it keeps no more than it needs. */
+static char *copy_text(asi_codec_var text, int64_t most)
+{
+    const int64_t length = text.length < most ? text.length : most;
+    return strndup(0 == length ? "" : text.data, (size_t)length);
+}
+
 static as_result init_session(
     asi_control_session *session, const asi_codec_request *request, as_image *image, as_archive *archive)
 {
@@ -105,10 +113,8 @@ static as_result init_session(
     as_image_constants constants;
     as_image_get_constants(image, &constants);
     session->image_correlation_id = constants.correlation_id;
-    const char *info = 0 == request->client_info.length ? "" : request->client_info.data;
-    const char *channel = 0 == request->channel.length ? "" : request->channel.data;
-    session->client_info = strndup(info, (size_t)request->client_info.length);
-    session->requested_channel = strndup(channel, (size_t)request->channel.length);
+    session->client_info = copy_text(request->client_info, ASI_COUNTER_LABEL_CAPACITY); /* no more of it is shown */
+    session->requested_channel = copy_text(request->channel, AS_CHANNEL_MAX_LENGTH + 1); /* so that longer ones are refused */
     if (NULL == session->client_info || NULL == session->requested_channel)
     {
         return asi_fail(AS_E_INTERNAL, 0, "no memory for a control session");

@@ -206,6 +206,34 @@ static void requests_that_are_too_long_are_dropped(void)
     rig_close(&rig);
 }
 
+/* Whoever connects has a session until the connect timeout, without a login and without listening. */
+static void texts_of_a_connect_request_are_cut(void)
+{
+    static uint8_t bytes[100 * 1024];
+    static char text[40 * 1024];
+    memset(text, 'x', sizeof(text));
+    rig_open(&rig);
+    rig_open_archive(&rig);
+    raw_session *session = raw_connect_for_long_requests("4m");
+    asi_codec_request request = request_of(ASI_CODEC_AUTH_CONNECT, AS_NULL_VALUE);
+    int64_t length;
+    request.client_version = ASI_CODEC_PROTOCOL_VERSION;
+    request.stream_id = 20;
+    request.channel = asi_codec_text("aeron:ipc?session-id=77");
+    request.client_info = (asi_codec_var){ .data = text, .length = sizeof(text) };
+    CHECK_I64(asi_codec_request_encode(&request, bytes, sizeof(bytes), &length), AS_OK);
+    raw_offer(session, bytes, length);
+    UNTIL(&rig, 2 == rig.archive->sessions->count);
+    CHECK_I64((int64_t)strlen(rig.archive->sessions->first->client_info), ASI_COUNTER_LABEL_CAPACITY);
+    memcpy(text, "aeron:ipc?alias=", strlen("aeron:ipc?alias="));
+    request.channel = (asi_codec_var){ .data = text, .length = sizeof(text) };
+    CHECK_I64(asi_codec_request_encode(&request, bytes, sizeof(bytes), &length), AS_OK);
+    raw_offer(session, bytes, length);
+    UNTIL(&rig, rig_has_logged(&rig, "exceeds max supported length (4095): aeron:ipc?alias=xxx"));
+    raw_close(session);
+    rig_close(&rig);
+}
+
 /* Whoever invents numbers fills a part of the log, and what is of another kind is still told. */
 static void invented_sessions_fill_a_part_of_the_log(void)
 {
@@ -440,5 +468,6 @@ int main(void)
     RUN(a_client_that_asks_and_does_not_read_costs_little_memory);
     RUN(a_stranger_ends_no_request_of_another);
     RUN(requests_that_are_too_long_are_dropped);
+    RUN(texts_of_a_connect_request_are_cut);
     return 0;
 }
