@@ -339,7 +339,9 @@ as_result as_archive_client_send(as_archive_client *client, const as_archive_req
  * AS_E_CLOSED if the session is gone. Later calls return the same. May be called after the client was closed. */
 as_result as_archive_call_poll(as_archive_call *call, int64_t *value) AS_MUST_USE;
 int64_t as_archive_call_correlation_id(const as_archive_call *call);
-/* Closes the call, before or after its client. If the response is an error and arrives later, as_on_archive_error reports it. */
+/* Closes the call, before or after its client. Inside the handler of what this very call lists it does nothing: let
+ * that return false, and close the call after the poll. If the response is an error and arrives later, as_on_archive_error
+ * reports it. */
 void as_archive_call_close(as_archive_call *call);
 
 /* -- client: states, errors, recorded publications --------------------------------------------------------------------------- */

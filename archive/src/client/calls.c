@@ -150,10 +150,11 @@ int64_t as_archive_call_correlation_id(const as_archive_call *call) { return cal
 
 void as_archive_call_close(as_archive_call *call)
 {
-    if (NULL != call)
+    if (NULL == call || call->call.is_in_handler)
     {
-        asi_call_end(&call->call);
-        free(call->text);
-        free(call);
+        return;
     }
+    asi_call_end(&call->call);
+    free(call->text);
+    free(call);
 }

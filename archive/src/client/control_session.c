@@ -196,7 +196,9 @@ static as_result on_descriptor(asi_client_session *session, const asi_codec_even
             return result;
         }
         session->in_handler = true;
+        call->is_in_handler = true;
         listing->enough = !(is_recording ? give_recording : give_subscription)(session, listing, event);
+        call->is_in_handler = false;
         session->in_handler = false;
         listing->given++;
     }

@@ -52,6 +52,7 @@ typedef struct asi_call
     int64_t deadline_ns;        /* each descriptor of a listing extends it */
     bool is_in_flight;
     bool is_answered;
+    bool is_in_handler;         /* of its listing, which goes on with the call afterwards */
     asi_call_listing listing;
     asi_call_answer answer;
     struct asi_call *next;

@@ -182,6 +182,39 @@ static void a_call_survives_a_poll_from_a_handler(void)
     close_both();
 }
 
+static as_archive_call *closed_inside_handler;
+
+static bool close_own_call(void *context, const as_recording *recording)
+{
+    (void)recording;
+    as_archive_call_close(closed_inside_handler);
+    ++*(int *)context;
+    return false;
+}
+
+static void a_handler_that_closes_its_call_is_too_early(void)
+{
+    open_silent();
+    int count = 0;
+    as_archive_request request;
+    as_archive_request_init(&request, AS_OP_LIST_RECORDINGS);
+    request.recording_id = 0;
+    request.count = 2;
+    request.on_recording = close_own_call;
+    request.context = &count;
+    as_archive_call *listing = send_call(&request);
+    closed_inside_handler = listing;
+    send_descriptor(as_archive_call_correlation_id(listing), 0);
+    poll_once_handled();
+    send_descriptor(as_archive_call_correlation_id(listing), 1);
+    int64_t value = 0;
+    CHECK_I64(await_call(listing, &value), AS_OK);
+    CHECK_I64(value, 1);
+    CHECK_I64(count, 1);
+    as_archive_call_close(listing);
+    close_both();
+}
+
 static void an_answer_survives_the_client_but_a_call_does_not(void)
 {
     open_silent();
@@ -208,6 +241,7 @@ int main(void)
     RUN(each_descriptor_extends_the_time_of_a_listing);
     RUN(a_challenge_is_no_answer_to_a_call);
     RUN(a_call_survives_a_poll_from_a_handler);
+    RUN(a_handler_that_closes_its_call_is_too_early);
     RUN(an_answer_survives_the_client_but_a_call_does_not);
     return 0;
 }
