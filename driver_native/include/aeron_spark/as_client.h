@@ -363,8 +363,9 @@ int64_t as_image_block_poll(as_image *image, as_block_handler handler, void *con
 as_result as_image_reject(as_image *image, const char *reason) AS_MUST_USE;
 
 /* Joins fragments and calls `handler` once per message. Pass as_fragment_assembler_on_fragment to a poll call, with the
- * assembler as its context. Fragments are joined by image, or by session id if header.image is NULL. Of an image that has
- * closed nothing is kept for long. A message longer than its stream can carry is dropped. One polling thread. */
+ * assembler as its context. Fragments are joined by image, or by session id if header.image is NULL. What is
+ * left of an image that has closed is freed as other messages of several fragments begin. A message longer than its stream can
+ * carry is dropped. One polling thread. */
 typedef struct as_fragment_assembler as_fragment_assembler;
 as_result as_fragment_assembler_open(as_fragment_handler handler, void *context, as_fragment_assembler **assembler) AS_MUST_USE;
 void as_fragment_assembler_on_fragment(void *assembler, const uint8_t *data, int64_t length, const as_header *header);
