@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, cast
 
@@ -23,7 +23,7 @@ from aeron_spark.sbe.packets import Frames, cut, native
 from aeron_spark.sbe.plan import Plan
 from aeron_spark.sbe.program import program
 from aeron_spark.sbe.registry import Registry, Source, schema_of
-from aeron_spark.sbe.run import Run, Scratch, allocate
+from aeron_spark.sbe.run import BatchTooLargeError, Run, Scratch, allocate
 from aeron_spark.sbe.walk import DecodeError
 
 SCHEMA_ID = "sbe_schema_id"
@@ -296,19 +296,48 @@ class Decoder:
     def decode(self, payloads: pa.Array | pa.ChunkedArray | Sequence[bytes]) -> pa.RecordBatch:
         """The messages of binary payloads, in order, one row each, as `arrow_schema`. A null payload has no row.
 
-        DecodeError: a message that can't be decoded, or a value that an option treats as an error.
+        DecodeError: a message that can't be decoded, or a value that an option treats as an error. UsageError: more than one
+        batch holds; fewer payloads may be decoded, or `decode_parts` takes all.
         """
         return self.decode_rows(payloads).batch
 
     def decode_rows(self, payloads: pa.Array | pa.ChunkedArray | Sequence[bytes]) -> Rows:
         """As `decode`, with each row's payload and the counts of messages without a row."""
+        content, found, valid = self._found(payloads)
+        rows = self._rows(content, found)
+        return rows if valid is None else replace(rows, payload=valid[rows.payload], is_one_each=False)
+
+    def decode_parts(self, payloads: pa.Array | pa.ChunkedArray | Sequence[bytes]) -> Iterator[Rows]:
+        """As `decode_rows`, in as many parts, one after the other, as bounded memory needs: one, except of unusual messages.
+
+        A few bytes may say that a group has many entries of no bytes. A message's rows are the same in any part.
+        """
+        content, found, valid = self._found(payloads)
+        waiting = [found]
+        while waiting:
+            part = waiting.pop()
+            try:
+                rows = self._rows(content, part)
+            except BatchTooLargeError:
+                if len(part.starts) <= 1:
+                    raise
+                waiting += reversed(part.halves())
+                continue
+            if part is not found or valid is not None:
+                payload = rows.payload if valid is None else valid[rows.payload]
+                rows = replace(rows, payload=payload, is_one_each=False)
+            yield rows
+
+    def _found(
+        self, payloads: pa.Array | pa.ChunkedArray | Sequence[bytes]
+    ) -> tuple[pa.Buffer | None, Frames, np.ndarray | None]:
+        """Bytes, the messages in them, and which payloads are not null; None: all."""
         array = _binary(payloads)
         valid = np.flatnonzero(np.asarray(array.is_valid())) if array.null_count else None
         array = array.drop_null() if valid is not None else array
         offsets, content = _parts(array)
         header = self._registry.schemas[0].header.composite.size
-        rows = self._rows(content, cut(self._how, content, offsets, self._skip, self._consumed, header=header))
-        return rows if valid is None else replace(rows, payload=valid[rows.payload], is_one_each=False)
+        return content, cut(self._how, content, offsets, self._skip, self._consumed, header=header), valid
 
     def template_numbers(self, payloads: pa.Array) -> np.ndarray:
         """Of binary payloads without framing: each one's template, by its number in the schemas, -1 for an unknown one."""

@@ -53,11 +53,11 @@ class FieldTimes:
         found = np.full(len(values), _LATEST, np.int64)
         is_there = np.zeros(len(values), bool)
         for decoder in self._decoders:
-            rows = decoder.decode_rows(values)
-            times = self._as_ns(rows.batch.column(self._field))
-            payloads = rows.payload[np.asarray(times.is_valid())]
-            np.minimum.at(found, payloads, np.asarray(times.drop_null()))
-            is_there[payloads] = True
+            for rows in decoder.decode_parts(values):
+                times = self._as_ns(rows.batch.column(self._field))
+                payloads = rows.payload[np.asarray(times.is_valid())]
+                np.minimum.at(found, payloads, np.asarray(times.drop_null()))
+                is_there[payloads] = True
         return pa.array(np.where(is_there, found, 0), pa.int64(), mask=~is_there)
 
     def _as_ns(self, column: pa.Array) -> pa.Array:

@@ -26,10 +26,15 @@ class Frames:
     errors: np.ndarray | None
     stops: np.ndarray
 
-    def take(self, wanted: np.ndarray) -> Frames:
+    def take(self, wanted: np.ndarray | slice) -> Frames:
         """The selected messages."""
         errors = None if self.errors is None else self.errors[wanted]
         return Frames(self.starts[wanted], self.ends[wanted], self.payload[wanted], errors, self.stops[wanted])
+
+    def halves(self) -> tuple[Frames, Frames]:
+        """The first and the second half of the messages."""
+        middle = len(self.starts) // 2
+        return self.take(slice(middle)), self.take(slice(middle, None))
 
 
 Consumed = Callable[[Any, int, int], tuple[int, int]]

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from aeron_spark._native._lib import ffi, lib
 from aeron_spark._native.check import check, error
+from aeron_spark.errors import UsageError
 from aeron_spark.sbe.model import Member, Primitive
 from aeron_spark.sbe.plan import Plan, bits_of
 
@@ -137,15 +138,25 @@ def allocate(size: int) -> pa.Buffer:
     return pa.allocate_buffer(size)
 
 
-def check_batch(result: int, count: int) -> None:
-    """Check the result of a call over `count` messages: UsageError and InternalError name the exceeded limit."""
+class BatchTooLargeError(UsageError):
+    """Messages, each of which may be decoded, are too much for one batch."""
+
+
+_EMPTY_LIMIT = (
+    "their groups have more entries that take no bytes than a batch may have, 2^20 and 64 for each message; "
+    "decode fewer at once, or with a lower max_entries"
+)
+_COLUMN_LIMIT = "a column has more than 2 GiB of text or more than 2^31 - 1 items; decode fewer at once"
+
+
+def check_batch(result: int, count: int, limit: str = _COLUMN_LIMIT) -> None:
+    """Check the result of a call over `count` messages: BatchTooLargeError names the exceeded `limit`."""
+    where = f"{count} messages in one batch"
+    if result == lib.AS_E_USAGE:
+        raise BatchTooLargeError(f"{where}: {limit}")
     if result < 0:
-        what = (
-            "a column has more than 2 GiB of text or more than 2^31 - 1 items"
-            if result == lib.AS_E_USAGE
-            else "there is not enough memory, or a group has more than 2^31 - 1 entries"
-        )
-        raise error(result, text=f"{count} messages in one batch: {what}; decode fewer at once", code=0)
+        what = "there is not enough memory, or a group has more than 2^31 - 1 entries; decode fewer at once"
+        raise error(result, text=f"{where}: {what}", code=0)
 
 
 def _up(size: int) -> int:
@@ -193,6 +204,7 @@ class Run:
                 scratch.tasks[0] if of_root else ffi.NULL, len(of_root),
             ),
             self.message_count,
+            _EMPTY_LIMIT,
         )  # fmt: skip
         self._take(0, buffers)
         self.error_count = int(lib.as_sbe_batch_error_count(self._native))

@@ -31,7 +31,7 @@ from aeron_spark.sbe.model import (
     Type,
 )
 
-MAX_ENTRIES = 1_000_000
+MAX_ENTRIES = 65_534
 MAX_SKIP_DEPTH = 64
 """Maximum nesting depth of unknown groups."""
 MAX_BLOCK = 2**31 - 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from aeron_spark.errors import DataLossError, UsageError
-from aeron_spark.sbe.decoder import ERROR, ERROR_AT, RAW, SCHEMA_ID, TEMPLATE, TEMPLATE_ID, Decoder
+from aeron_spark.sbe.decoder import ERROR, ERROR_AT, RAW, SCHEMA_ID, TEMPLATE, TEMPLATE_ID, Decoder, Rows
 from aeron_spark.sbe.registry import Registry, Source, schema_of
 
 __all__ = ["Decoded", "SbeColumns"]
@@ -74,14 +74,20 @@ class SbeColumns:
             options["others"] = "error"
         return Decoder(self.schemas, message, columns=columns, **options)
 
-    def decode(self, values: pa.Array, wanted: Collection[str]) -> Decoded:
-        """Rows of binary messages with at least the wanted columns."""
+    def decode(self, values: pa.Array, wanted: Collection[str]) -> Iterator[Decoded]:
+        """Rows of binary messages with at least the wanted columns, in parts; a failure ends them."""
         key = frozenset(wanted)
         decoder = self._decoder_of.get(key)
         if decoder is None:
             names = [name for name in self.schema.names if name in key]
             decoder = self._decoder_of[key] = self.decoder(self._message, [*names, *_missing(names)])
-        rows = decoder.decode_rows(values)
+        for rows in decoder.decode_parts(values):
+            found = self._decoded(rows)
+            yield found
+            if found.failure is not None:
+                return
+
+    def _decoded(self, rows: Rows) -> Decoded:
         batch, messages = rows.batch, rows.payload
         errors = batch.column(ERROR)
         if errors.null_count < len(errors) and self._on_error != "null":

@@ -18,7 +18,7 @@ from aeron_spark.names import check_columns
 from aeron_spark.tables.clock import TIMESTAMP, Clock
 from aeron_spark.tables.dictionaries import as_dictionary, with_dictionary
 from aeron_spark.tables.filters import NO_TIMES, fields_of, rows_of
-from aeron_spark.tables.payload import SbeColumns
+from aeron_spark.tables.payload import Decoded, SbeColumns
 from aeron_spark.tables.pruning import Pruner
 
 __all__ = ["Layout", "RowMaker"]
@@ -109,24 +109,28 @@ class RowMaker:
     def make(
         self, source: RecordingSource | None, recording: Recording | None, batch: pa.RecordBatch, *, is_filtered: bool
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of a source's batch: one batch, or none. DataLossError follows it where a message cannot be decoded."""
+        """The rows of a source's batch, in one as a rule. DataLossError follows them where a message cannot be decoded."""
         expression = self._expression if is_filtered else None
         if self._clock is not None:
             batch = with_column(batch, self._clock.field, self._clock.times(source, recording, batch))
         if expression is not None and self._filters_first:
             batch = self._selected(batch, expression)
-        failure = None
-        if self._decodes and batch.num_rows:
-            batch, failure = self._decoded(recording, batch)
+        if not self._decodes or not batch.num_rows:
+            yield from self._rows(batch)
+            return
+        for made, failure in self._decoded(recording, batch):
             if expression is not None and not self._filters_first:
-                batch = self._selected(batch, expression)
+                made = self._selected(made, expression)  # noqa: PLW2901
+            yield from self._rows(made)
+            if failure is not None:
+                raise failure
+
+    def _rows(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         if batch.num_rows:
             arrays = [batch.column(name) for name in self._columns]
             if self._has_dictionaries:
                 arrays = [as_dictionary(one) for one in arrays]
             yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)
-        if failure is not None:
-            raise failure
 
     def _selected(self, batch: pa.RecordBatch, expression: pc.Expression) -> pa.RecordBatch:
         """The rows of the filter; without a copy where they follow each other and are most of the batch."""
@@ -136,20 +140,26 @@ class RowMaker:
             return batch.take(rows)
         return batch.slice(rows[0].as_py(), count)
 
-    def _decoded(self, recording: Recording | None, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, Exception | None]:
+    def _decoded(
+        self, recording: Recording | None, batch: pa.RecordBatch
+    ) -> Iterator[tuple[pa.RecordBatch, Exception | None]]:
         sbe = self._layout.sbe
         assert sbe is not None  # noqa: S101 - as _decodes says
         if self._templates is not None:
             batch = batch.filter(pa.array(sbe.of_templates(batch.column("value"), self._templates)))
-        found = sbe.decode(batch.column("value"), self._of_sbe)
+        for found in sbe.decode(batch.column("value"), self._of_sbe):
+            failure = None
+            if found.failure is not None:
+                position = batch.column("position")[found.failed_message].as_py()
+                where = "" if recording is None else f"recording {recording.recording_id}: "
+                failure = found.failure(f"{where}the message at position {position}")
+            yield self._joined(batch, found), failure
+
+    def _joined(self, batch: pa.RecordBatch, found: Decoded) -> pa.RecordBatch:
+        """The columns of the messages beside those of SBE."""
         kept = batch.select(self._kept)
         if not found.is_one_each and not np.array_equal(found.messages, np.arange(batch.num_rows)):
             kept = kept.take(pa.array(found.messages))
         columns = [*kept.columns, *(found.batch.column(name) for name in self._of_sbe)]
         names = [*self._kept, *self._of_sbe]
-        made = pa.RecordBatch.from_arrays(columns, names) if names else batch.take(pa.array(found.messages))
-        if found.failure is None:
-            return made, None
-        position = batch.column("position")[found.failed_message].as_py()
-        where = "" if recording is None else f"recording {recording.recording_id}: "
-        return made, found.failure(f"{where}the message at position {position}")
+        return pa.RecordBatch.from_arrays(columns, names) if names else batch.take(pa.array(found.messages))

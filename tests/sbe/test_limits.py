@@ -77,6 +77,53 @@ def test_entries_without_bytes_are_bounded_over_the_whole_message() -> None:
     assert pa.compute.list_value_length(batch.column("o")).to_pylist() == [10, None, 10]
 
 
+def counting(entries: int) -> bytes:
+    return header() + struct.pack("<HI", 0, entries)
+
+
+BARE = parse(schema(SIZE, '<message name="M" id="1"><group name="g" id="1"/></message>'))
+
+
+@pytest.mark.parametrize("framing", ["none", "sofh"])
+def test_entries_without_bytes_are_bounded_over_a_batch(framing: str) -> None:
+    """A few bytes a message, each within its bound, were entries without bound."""
+    decoder = Decoder(BARE, "M", framing=framing)
+
+    def packed(*counts: int) -> list[bytes]:
+        messages = [counting(one) for one in counts]
+        if framing == "none":
+            return messages
+        # All in one payload, which is no smaller for fewer payloads at once.
+        return [b"".join(struct.pack(">IH", 6 + len(one), 0x5BE0) + one for one in messages)]
+
+    with pytest.raises(UsageError, match=r"20 messages in one batch: .*entries that take no bytes.*lower max_entries"):
+        decoder.decode(packed(*[65_534] * 20))
+    counts = [65_534, 65_535, 3, *[60_000] * 20, 0, 65_535, 7]
+    payloads = packed(*counts)
+    parts = list(decoder.decode_parts(pa.array([None, *payloads], pa.binary())))
+    assert len(parts) > 1
+    sizes = [size for one in parts for size in pa.compute.list_value_length(one.batch.column("g")).to_pylist()]
+    assert sizes == [None if one == 65_535 else one for one in counts]
+    errors = [error for one in parts for error in one.batch.column("sbe_error").to_pylist()]
+    assert errors == ["LIMIT" if one == 65_535 else None for one in counts]
+    rows = [row for one in parts for row in one.payload.tolist()]
+    assert rows == [1 + at if framing == "none" else 1 for at in range(len(counts))]
+    assert not any(one.is_one_each for one in parts)
+    assert max(len(one.batch.column("g").values) for one in parts) <= 2**20 + 64 * len(counts)
+
+
+def test_messages_with_some_entries_without_bytes_are_one_batch() -> None:
+    payloads = [counting(60)] * 20_000
+    decoder = Decoder(BARE, "M")
+    [rows] = decoder.decode_parts(payloads)
+    assert rows.is_one_each
+    assert len(rows.batch.column("g").values) == 1_200_000
+    # What a message that is an error would have had does not count.
+    assert set(Decoder(BARE, "M", max_entries=999).decode([counting(1000)] * 1000)["sbe_error"].to_pylist()) == {
+        "LIMIT"
+    }
+
+
 COUNTED = parse(
     '<messageSchema id="1" version="1"><types>'
     + HEADER.replace(

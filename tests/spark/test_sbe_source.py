@@ -66,13 +66,17 @@ def rows(options: ReadOptions, *payloads: bytes) -> list[dict[str, Any]]:
     payload = pickle.loads(pickle.dumps(SbePayload(options.sbe)))  # noqa: S301 - our own bytes
     names = read_schema(options).names
     wanted = {name for name in names if name in payload.schema.names}
-    made, source = payload.rows(pa.array(payloads, pa.binary()), wanted)
-    for field in made.schema:
-        assert field.type == payload.schema.field(field.name).type
-    moments = [field.name for field in made.schema if pa.types.is_timestamp(field.type)]
-    for name in moments:
-        made = made.set_column(made.schema.get_field_index(name), name, made.column(name).cast(pa.int64()))
-    return [{**row, "#": index} for row, index in zip(made.to_pylist(), source.tolist(), strict=True)]
+    found: list[dict[str, Any]] = []
+    for made, source in payload.rows(pa.array(payloads, pa.binary()), wanted):
+        for field in made.schema:
+            assert field.type == payload.schema.field(field.name).type
+        moments = [field.name for field in made.schema if pa.types.is_timestamp(field.type)]
+        as_numbers = made
+        for name in moments:
+            at = made.schema.get_field_index(name)
+            as_numbers = as_numbers.set_column(at, name, made.column(name).cast(pa.int64()))
+        found += [{**row, "#": index} for row, index in zip(as_numbers.to_pylist(), source.tolist(), strict=True)]
+    return found
 
 
 def spelt(options: dict[str, Any]) -> dict[str, str]:
@@ -173,6 +177,15 @@ def test_strict_blocks_and_bounds(schemas: Path, tmp_path: Path) -> None:
     bare = struct.pack("<HHHHHB", 0, 1, 1, 1, 0, 9)
     assert rows(parsed(tmp_path, "bare", **given, sbeMaxEntries="9"), bare)[0]["sbe_error"] is None
     assert rows(parsed(tmp_path, "bare", **given, sbeMaxEntries="8"), bare)[0]["sbe_error"] == "LIMIT"
+    # More than a batch may hold.
+    wide = TYPES.replace('name="numInGroup" primitiveType="uint8"', 'name="numInGroup" primitiveType="uint32"')
+    assert wide != TYPES
+    (tmp_path / "wide.xml").write_text(
+        schema(wide, '<message name="M" id="1"><group name="g" id="1"/></message>'), encoding="utf-8"
+    )
+    counts = [60_000, 9] * 20
+    many = rows(parsed(tmp_path, "wide", **given), *(struct.pack("<HHHHHI", 0, 1, 1, 1, 0, one) for one in counts))
+    assert [(row["#"], len(row["g"])) for row in many] == list(enumerate(counts))
 
 
 def test_headers_and_several_schemas(schemas: Path) -> None:

@@ -3,6 +3,8 @@
 #include "sbe_instances.h"
 
 #define MESSAGES_AT_A_TIME 1024 /* a multiple of 64, for asi_sbe_gather_some; of usual messages the L2 cache holds so many */
+#define EMPTY_ENTRIES (1 << 20) /* that a batch may have, and EMPTY_ENTRIES_OF_A_MESSAGE more for each message */
+#define EMPTY_ENTRIES_OF_A_MESSAGE 64
 #define MAX_SKIP_DEPTH 64 /* maximum nesting depth of unknown groups */
 
 typedef struct walk
@@ -11,7 +13,8 @@ typedef struct walk
     int64_t at;
     int64_t end;
     int64_t version;
-    int64_t empty_entries; /* entries that took no bytes; the remaining bytes bound all others */
+    int64_t empty_entries; /* of the message: entries that took no bytes; the remaining bytes bound all others */
+    int64_t empty_entries_left; /* of the batch */
     as_sbe_error error;
     bool has_memory;
     bool has_known;          /* the last header of 8 bytes, decoded; most headers repeat it */
@@ -508,14 +511,16 @@ static bool reserve_members(as_sbe_batch *batch)
 
 /* Each message has one root, present or not, so that its values can be gathered before the next message is walked: what is known
  * of all roots so far is true of it. */
-static bool walk_all(
+static as_result walk_all(
     as_sbe_batch *batch, const int64_t *starts, const int64_t *ends, as_sbe_task *tasks, int64_t task_count)
 {
     const as_sbe_plan *plan = batch->plan;
-    walk w = { .batch = batch, .has_memory = true };
+    /* One message is never too much. */
+    const int64_t least = plan->max_entries > EMPTY_ENTRIES ? plan->max_entries : EMPTY_ENTRIES;
+    walk w = { .batch = batch, .has_memory = true, .empty_entries_left = least + EMPTY_ENTRIES_OF_A_MESSAGE * batch->count };
     if (!reserve_members(batch))
     {
-        return false;
+        return AS_E_INTERNAL;
     }
     for (int64_t i = 0; i < batch->count; i++)
     {
@@ -537,10 +542,16 @@ static bool walk_all(
             const bool is_newer = w.version > plan->own_version && w.error >= AS_SBE_SHORT_BLOCK;
             if (!w.has_memory || !give_up_message(&w, batch->marks))
             {
-                return false;
+                return AS_E_INTERNAL;
             }
             w.error = is_newer ? AS_SBE_NEWER_VERSION : w.error;
             batch->error_count++;
+            w.empty_entries = 0;
+        }
+        w.empty_entries_left -= w.empty_entries;
+        if (w.empty_entries_left < 0)
+        {
+            return AS_E_USAGE;
         }
         batch->unread += AS_SBE_OK == w.error ? w.end - w.at : 0;
         batch->errors[i] = (uint8_t)w.error;
@@ -555,7 +566,7 @@ static bool walk_all(
             gathered = stop;
         }
     }
-    return true;
+    return AS_OK;
 }
 
 static bool reserve_messages(as_sbe_batch *batch, int64_t count)
@@ -605,7 +616,7 @@ as_result as_sbe_batch_walk_gather(as_sbe_batch *batch, const uint8_t *bytes, co
         batch->data[i].bytes = 0;
     }
     asi_sbe_clear_counts(tasks, task_count);
-    return walk_all(batch, starts, ends, tasks, task_count) ? AS_OK : AS_E_INTERNAL;
+    return walk_all(batch, starts, ends, tasks, task_count);
 }
 
 as_result as_sbe_template_ids(const as_sbe_plan *plan, const uint8_t *bytes, const int64_t *starts, const int64_t *ends,

@@ -155,9 +155,7 @@ def _read_ranges(
                 byte_capacity=min(max(options.bytes_per_batch, largest), span),
             )
             for batch in range_batches(folder, recording, part, columns, skipped):
-                made = rows.make(folder, recording, batch, pushed)
-                if made is not None:
-                    yield made
+                yield from rows.make(folder, recording, batch, pushed)
 
 
 class AeronBatchReader(DataSourceReader):

@@ -6,6 +6,7 @@ A payload gives columns of its own; each returns the message of every row, so th
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterator
 from typing import Protocol
 
 import numpy as np
@@ -30,8 +31,8 @@ class Payload(Protocol):
 
     schema: pa.Schema
 
-    def rows(self, values: pa.BinaryArray, wanted: set[str]) -> tuple[pa.RecordBatch, np.ndarray]:
-        """Columns, at least the wanted ones, and the index of each row's message."""
+    def rows(self, values: pa.BinaryArray, wanted: set[str]) -> Iterator[tuple[pa.RecordBatch, np.ndarray]]:
+        """Columns, at least the wanted ones, and the index of each row's message; in parts."""
         ...
 
     def for_jvm(self) -> dict[str, object] | str:
@@ -54,7 +55,7 @@ class ArrowPayload:
         except (pa.ArrowInvalid, OSError) as error:
             raise DataLossError(f"payload=arrow: a message is no Arrow IPC stream: {error}") from None
 
-    def rows(self, values: pa.BinaryArray, wanted: set[str]) -> tuple[pa.RecordBatch, np.ndarray]:
+    def rows(self, values: pa.BinaryArray, wanted: set[str]) -> Iterator[tuple[pa.RecordBatch, np.ndarray]]:
         """Rows of all messages, in order."""
         tables, counts = [], []
         names = [name for name in self.schema.names if name in wanted]
@@ -77,7 +78,7 @@ class ArrowPayload:
         arrays = [column.combine_chunks() if column.num_chunks != 1 else column.chunk(0) for column in whole.columns]
         arrays = [array.chunk(0) if isinstance(array, pa.ChunkedArray) else array for array in arrays]
         batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
-        return batch, np.repeat(np.arange(len(values)), counts)
+        yield batch, np.repeat(np.arange(len(values)), counts)
 
     def for_jvm(self) -> dict[str, object] | str:
         """The JVM does not read Arrow."""
@@ -156,12 +157,15 @@ class SbePayload:
             self._decoder_of[wanted] = self._options.decoder(self._schemas, columns)
         return self._decoder_of[wanted]
 
-    def rows(self, values: pa.BinaryArray, wanted: set[str]) -> tuple[pa.RecordBatch, np.ndarray]:
+    def rows(self, values: pa.BinaryArray, wanted: set[str]) -> Iterator[tuple[pa.RecordBatch, np.ndarray]]:
         """A row for each message, or entry, without those of other templates and those that are dropped."""
         try:
-            found = self._decoder(frozenset(wanted)).decode_rows(values)
+            for found in self._decoder(frozenset(wanted)).decode_parts(values):
+                yield self._made(values, found, wanted)
         except DecodeError as error:
             raise DataLossError(f"payload=sbe: {error}") from None
+
+    def _made(self, values: pa.BinaryArray, found: Rows, wanted: set[str]) -> tuple[pa.RecordBatch, np.ndarray]:
         batch, rows = found.batch, found.payload
         errors = batch.column("sbe_error")
         self._log_counts(found, len(values))
@@ -211,11 +215,12 @@ class SbePayload:
         """In words: the first error of a payload."""
         union = self._options.decoder(self._schemas, message=None, explode=None, others="error")
         columns = ["sbe_template_id", "sbe_template", "sbe_error"]
-        for row in union.decode([payload]).select(columns).to_pylist():
-            if row["sbe_error"] is not None:
-                return f"template {row['sbe_template_id']}: {row['sbe_error']}"
-            if self._options.message not in (None, row["sbe_template"]):
-                return f"template {row['sbe_template_id']}: UNKNOWN_TEMPLATE"
+        for found in union.decode_parts([payload]):
+            for row in found.batch.select(columns).to_pylist():
+                if row["sbe_error"] is not None:
+                    return f"template {row['sbe_template_id']}: {row['sbe_error']}"
+                if self._options.message not in (None, row["sbe_template"]):
+                    return f"template {row['sbe_template_id']}: UNKNOWN_TEMPLATE"
         return "of which not all can be decoded"
 
     def _log_counts(self, found: Rows, count: int) -> None:

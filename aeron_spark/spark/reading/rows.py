@@ -6,7 +6,7 @@ Made when a read is planned, pickled into its tasks.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
@@ -175,16 +175,20 @@ class Rows:
 
     def make(
         self, folder: RecordingSource, recording: Recording, batch: pa.RecordBatch, pushed: Mapping[str, Interval]
-    ) -> pa.RecordBatch | None:
-        """Rows of a batch of messages; None if there is none."""
-        if not self._is_native or self._options.payload == "string":
-            batch = self._build(folder, recording, batch)
+    ) -> Iterator[pa.RecordBatch]:
+        """Rows of a batch of messages: one batch of them as a rule, none if there is no row."""
+        is_as_wanted = self._is_native and self._options.payload != "string"
+        for made in [batch] if is_as_wanted else self._build(folder, recording, batch):
+            found = self._narrowed(made, pushed)
+            if found.num_rows:
+                yield found
+
+    def _narrowed(self, batch: pa.RecordBatch, pushed: Mapping[str, Interval]) -> pa.RecordBatch:
+        """The rows within the intervals, with the types of the schema."""
         for name, interval in pushed.items():
             if name in batch.schema.names:
                 batch = batch.filter(interval.mask(batch.column(name)))
-        if batch.num_rows == 0:
-            return None
-        if batch.schema.equals(self.target):
+        if batch.num_rows == 0 or batch.schema.equals(self.target):
             return batch
         arrays = [
             column if column.type == field.type else column.cast(field.type)
@@ -192,7 +196,7 @@ class Rows:
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self.target)
 
-    def _build(self, folder: RecordingSource, recording: Recording, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def _build(self, folder: RecordingSource, recording: Recording, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         values = batch.column("value") if "value" in batch.schema.names else None
         made: dict[str, pa.Array] = {
             name: batch.column(name) for name in batch.schema.names if name in self._names - self._of_payload
@@ -206,13 +210,16 @@ class Rows:
                 made[name] = times if name == "timestamp_ns" else _microseconds(times)
         if self._options.payload == "string" and "value" in made:
             made["value"] = self._texts(recording, batch)
-        if self._payload is not None and values is not None:
-            rows, source = self._payload.rows(values, self._of_payload)
-            if len(source) != batch.num_rows or not np.array_equal(source, np.arange(batch.num_rows)):
-                made = {name: column.take(pa.array(source)) for name, column in made.items()}
-            made |= {name: rows.column(name) for name in self._of_payload}
         names = self.target.names
-        return pa.RecordBatch.from_arrays([made[name] for name in names], names=names)
+        if self._payload is None or values is None:
+            yield pa.RecordBatch.from_arrays([made[name] for name in names], names=names)
+            return
+        for rows, source in self._payload.rows(values, self._of_payload):
+            of_rows = made
+            if len(source) != batch.num_rows or not np.array_equal(source, np.arange(batch.num_rows)):
+                of_rows = {name: column.take(pa.array(source)) for name, column in made.items()}
+            whole = of_rows | {name: rows.column(name) for name in self._of_payload}
+            yield pa.RecordBatch.from_arrays([whole[name] for name in names], names=names)
 
     def _times(self, folder: RecordingSource, recording: Recording, batch: pa.RecordBatch) -> pa.Array:
         """Nanoseconds since 1970-01-01 UTC, null where they are not known."""
