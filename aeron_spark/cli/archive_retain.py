@@ -36,9 +36,7 @@ def add_to(parts: Any) -> None:
         examples=EXAMPLES,
     )
     part.add_argument("path", metavar="PATH", help="the archive's folder")
-    part.add_argument(
-        "--older-than", metavar="TIME", type=duration, help="segments written longer ago go: 90m, 12h, 7d, 4w"
-    )
+    part.add_argument("--older-than", metavar="TIME", type=age, help="segments written longer ago go: 90m, 12h, 7d, 4w")
     part.add_argument("--max-bytes", metavar="SIZE", type=size, help="the oldest go until no more is used: 500g, 2t")
     part.add_argument(
         "--keep-recordings",
@@ -52,6 +50,14 @@ def add_to(parts: Any) -> None:
     add_json(part)
     add_control(part)
     part.set_defaults(control_stream=None)
+
+
+def age(text: str) -> float:
+    """Seconds of a duration with its unit; for argparse. What is older is deleted, so nobody guesses what 7 is."""
+    found = duration(text)
+    if text[-1].isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is a time without a unit: write 90s, 10m, 12h, 7d or 4w")
+    return found
 
 
 def duration(text: str) -> float:

@@ -151,6 +151,15 @@ def test_bounds_together_and_random(rng: random.Random) -> None:
         assert used <= (policy.max_bytes or 0) or not left
 
 
+@pytest.mark.parametrize("age", ["7", "0", "1.5"])
+def test_an_age_wants_its_unit(age: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whoever means days would delete all that is older than seconds."""
+    with pytest.raises(SystemExit) as ended:
+        main(["archive", "retain", str(tmp_path), "--older-than", age, "--yes"])
+    assert ended.value.code == 2
+    assert f"'{age}' is a time without a unit: write 90s, 10m, 12h, 7d or 4w" in capsys.readouterr().err
+
+
 def test_policies_and_units() -> None:
     for bad in ({}, {"max_bytes": -1}, {"older_than_s": -0.5}):
         with pytest.raises(UsageError):

@@ -15,6 +15,8 @@
 #include "store/checksum.h"
 #include "wire/uri.h"
 
+#define SECOND_NS INT64_C(1000000000)
+
 typedef enum setting_kind
 {
     KIND_TEXT,       /* char array of `max` bytes, terminator included */
@@ -165,7 +167,8 @@ static as_result parse_integer(const char *text, int64_t *value)
     return AS_OK;
 }
 
-/* Parses "90m", "12h", "7d", "4w", or a stock duration. */
+/* Parses "90m", "12h", "7d", "4w", or a stock duration with its unit. A number without one is refused: to stock it would be
+ * nanoseconds, to who wrote it days or seconds, and what is older is deleted. */
 static as_result parse_age_ns(const char *text, int64_t *value)
 {
     static const struct { char unit; int64_t seconds; } UNITS[] = { { 'm', 60 }, { 'h', 3600 }, { 'd', 86400 }, { 'w', 604800 } };
@@ -176,13 +179,22 @@ static as_result parse_age_ns(const char *text, int64_t *value)
     {
         if (0 == errno && end != text && UNITS[i].unit == end[0] && '\0' == end[1])
         {
-            const int64_t unit_ns = UNITS[i].seconds * 1000000000;
+            const int64_t unit_ns = UNITS[i].seconds * SECOND_NS;
             *value = number > INT64_MAX / unit_ns ? INT64_MAX : number < 0 ? -1 : number * unit_ns;
             return AS_OK;
         }
     }
-    return AS_OK == asi_parse_duration_ns(text, value) ? AS_OK :
-        asi_fail(AS_E_USAGE, 0, "'%.60s' is no time: write 30s, 90m, 12h, 7d or 4w", text);
+    int64_t age_ns = 0;
+    if (AS_OK != asi_parse_duration_ns(text, &age_ns))
+    {
+        return asi_fail(AS_E_USAGE, 0, "'%.60s' is no time: write 30s, 90m, 12h, 7d or 4w", text);
+    }
+    if (0 != age_ns && '\0' == *end)
+    {
+        return asi_fail(AS_E_USAGE, 0, "'%.60s' is a time without a unit: write 30s, 90m, 12h, 7d or 4w", text);
+    }
+    *value = age_ns;
+    return AS_OK;
 }
 
 static as_result set_number(const setting_row *setting, void *member, const char *text)
