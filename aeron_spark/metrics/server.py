@@ -1,5 +1,8 @@
 """Serves metrics over HTTP: /metrics and an index, nothing else, to few clients at a time.
 
+Where there are enough, a further one takes the place of the oldest that has not asked yet, or does not read, however often that
+sends a byte: a stranger who holds all connections shuts nobody out.
+
 On a loopback address it answers only requests that name a loopback host, so that no page in a browser reads them by a name of
 its own (DNS rebinding).
 """
@@ -8,7 +11,8 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -24,6 +28,7 @@ _INDEX = b"""<!doctype html><html lang="en"><meta charset="utf-8"><title>aeron-s
 """
 _TIMEOUT_S = 10.0
 _MAX_CLIENTS = 16
+_END_S = 1.0
 _EXAMPLE = "127.0.0.1:9464"
 
 
@@ -32,12 +37,15 @@ class MetricsServer(ThreadingHTTPServer):
 
     daemon_threads = True
     allow_reuse_address = True
+    request_queue_size = 64  # with the 5 of the base class a burst of connections has others wait for seconds
 
     def __init__(self, listen: str, scrape: Callable[[], Samples]) -> None:
         host, port = parse_address(listen, _EXAMPLE)
         self._scrape, self._exposition = scrape, Exposition()
         self._one_at_a_time = threading.Lock()
         self._clients = threading.BoundedSemaphore(_MAX_CLIENTS)
+        self._lock = threading.Lock()
+        self._waiting: dict[socket.socket, None] = {}  # for their clients, oldest first
         try:
             family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
             self.address_family = family
@@ -57,16 +65,47 @@ class MetricsServer(ThreadingHTTPServer):
         with self._one_at_a_time:
             return self._exposition.text(self._scrape(), accept)
 
+    @contextmanager
+    def working(self, request: socket.socket) -> Iterator[bool]:
+        """While it works for a connection, no other takes its place. False: one has."""
+        with self._lock:
+            is_kept = request in self._waiting
+            self._waiting.pop(request, None)
+        yield is_kept
+        if is_kept:
+            with self._lock:
+                self._waiting[request] = None
+
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Start a thread for it, if there are not too many."""
-        if not self._clients.acquire(blocking=False):
+        """Start a thread for it, if there are not too many at work."""
+        if not self._clients.acquire(blocking=False) and not (
+            self._end_oldest() and self._clients.acquire(timeout=_END_S)
+        ):
             self.shutdown_request(request)
             return
+        with self._lock:
+            self._waiting[request] = None
         try:
             super().process_request(request, client_address)
         except BaseException:
             self._clients.release()
             raise
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close a connection, which then no other ends: its number may be another's."""
+        with self._lock:
+            self._waiting.pop(request, None)
+        super().shutdown_request(request)
+
+    def _end_oldest(self) -> bool:
+        with self._lock:
+            oldest = next(iter(self._waiting), None)
+            if oldest is None:
+                return False
+            del self._waiting[oldest]
+            with suppress(OSError):
+                oldest.shutdown(socket.SHUT_RDWR)  # its thread wakes up, and closes it
+            return True
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         """Answer, in a thread of the request's own."""
@@ -98,11 +137,19 @@ class _Handler(BaseHTTPRequestHandler):
         if self.server.only_loopback and not is_loopback(host_of(self.headers.get("Host", ""))):
             self._answer(HTTPStatus.FORBIDDEN, b"this address answers to the names of this machine only\n")
         elif path == "/metrics":
-            self._answer(HTTPStatus.OK, *self.server.metrics(self.headers.get("Accept", "")))
+            self._metrics()
         elif path == "/":
             self._answer(HTTPStatus.OK, _INDEX, "text/html; charset=utf-8")
         else:
             self._answer(HTTPStatus.NOT_FOUND, b"there is only /metrics\n")
+
+    def _metrics(self) -> None:
+        with self.server.working(self.connection) as is_kept:
+            if not is_kept:  # the end cut its request, which only looks whole
+                self.close_connection = True
+                return
+            text, kind = self.server.metrics(self.headers.get("Accept", ""))
+        self._answer(HTTPStatus.OK, text, kind)
 
     def do_HEAD(self) -> None:
         """The same without a body."""

@@ -1,4 +1,8 @@
-"""Serves the page over HTTP with waitress: few threads, bounded connections, headers and bodies."""
+"""Serves the page over HTTP with waitress: few threads, bounded connections, headers and bodies.
+
+Waitress accepts nobody while there are enough connections, and each byte keeps one open: a stranger with a byte now and then
+would lock all others out. So a further connection takes the place of the oldest on which nothing is being answered.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +24,7 @@ from aeron_spark.ui.watch import Watch
 
 try:
     from waitress import create_server
+    from waitress.channel import HTTPChannel
 except ModuleNotFoundError as error:
     raise missing(error, "ui") from None
 
@@ -27,6 +32,7 @@ __all__ = ["UiServer", "read_token"]
 
 _THREADS = 4
 _MAX_CONNECTIONS = 64
+_OWN_SOCKETS = 8  # more than the server's own, which waitress counts, and one that was just accepted
 _IDLE_S = 30
 _MAX_HEADER_BYTES = 16 << 10
 _LEAST_TOKEN = 16
@@ -42,6 +48,18 @@ def read_token(file: str) -> str:
     if not (_LEAST_TOKEN <= len(text) <= _MAX_TOKEN and text.isascii() and text.isprintable() and " " not in text):
         raise UsageError(f"{file} holds no token: one line of {_LEAST_TOKEN} to {_MAX_TOKEN} letters and digits")
     return text
+
+
+class _Channel(HTTPChannel):  # type: ignore[misc] # waitress has no types
+    """A connection, which may take the place of the oldest. Made and closed by the thread in `UiServer.run`."""
+
+    def __init__(self, server: Any, *arguments: Any, **named: Any) -> None:
+        super().__init__(server, *arguments, **named)
+        channels = server.active_channels.values()
+        if len(channels) > _MAX_CONNECTIONS:
+            idle = [channel for channel in channels if not channel.requests and channel is not self]
+            if idle:
+                min(idle, key=lambda channel: channel.creation_time).handle_close()
 
 
 class UiServer(Closing):
@@ -71,7 +89,7 @@ class UiServer(Closing):
             sockets=[bound],
             map=self._sockets,
             threads=_THREADS,
-            connection_limit=_MAX_CONNECTIONS,
+            connection_limit=_MAX_CONNECTIONS + _OWN_SOCKETS,
             channel_timeout=_IDLE_S,
             cleanup_interval=_IDLE_S // 3,
             max_request_header_size=_MAX_HEADER_BYTES,
@@ -79,6 +97,7 @@ class UiServer(Closing):
             clear_untrusted_proxy_headers=True,
             ident=None,
         )
+        self._server.channel_class = _Channel
         self.port: int = bound.getsockname()[1]
         fragment = "" if token is None else f"#token={token}"
         self.url = url_of(host, self.port, f"/{fragment}")

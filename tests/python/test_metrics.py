@@ -19,6 +19,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -338,6 +339,50 @@ def test_it_serves_metrics_and_nothing_else(aeron_dir: Path) -> None:
         for one in idle:
             one.close()
         wait_until(lambda: _answers(server), 20, "an answer after idle clients")
+
+
+def test_who_holds_all_connections_shuts_nobody_out(aeron_dir: Path) -> None:
+    """Unfinished requests, finished ones on connections that stay, and nothing at all; unread answers, too."""
+    with served(aeron_dir) as server:
+        for begun in (b"GET /metrics HTTP/1.1\r\nX: ", b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n", b""):
+            held = [socket.create_connection(server.server_address[:2]) for _ in range(16)]  # type: ignore[arg-type]
+            for one in held:
+                one.sendall(begun)
+            for _ in range(20):
+                assert asked(server, "/metrics")[0] == 200
+            for one in held:
+                one.close()
+
+
+def test_a_scrape_loses_its_place_to_nobody() -> None:
+    """The oldest of all connections is being answered while others come and go."""
+    begun, others_came = threading.Event(), threading.Event()
+
+    def scrape() -> Samples:
+        begun.set()
+        assert others_came.wait(30)
+        return Samples()
+
+    server = MetricsServer("127.0.0.1:0", scrape)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            first = pool.submit(asked, server, "/metrics")
+            assert begun.wait(30)
+            for _ in range(40):
+                assert asked(server, "/")[0] == 200
+            held = [socket.create_connection(server.server_address[:2]) for _ in range(40)]  # type: ignore[arg-type]
+            assert asked(server, "/")[0] == 200
+            others_came.set()
+            assert first.result(30)[0] == 200
+            for one in held:
+                one.close()
+    finally:
+        others_came.set()
+        server.shutdown()
+        thread.join()
+        server.server_close()
 
 
 def _answers(server: MetricsServer) -> bool:

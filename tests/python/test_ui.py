@@ -10,6 +10,7 @@ import http.client
 import itertools
 import json
 import shutil
+import socket
 import struct
 import subprocess
 import sys
@@ -223,6 +224,21 @@ def test_idle_connections_do_not_end_it(server: UiServer) -> None:
     assert asked(server, "/api/overview")[0] == 200
     for one in idle:
         one.close()
+
+
+def test_who_holds_connections_locks_nobody_out(server: UiServer) -> None:
+    """Unfinished requests, finished ones on connections that stay, and nothing at all: for less time than idle ones have."""
+    for begun in (b"GET / HTTP/1.1\r\nX: ", b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", b""):
+        held = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(80)]
+        for one in held:
+            one.sendall(begun)
+        for _ in range(3):
+            with socket.create_connection(("127.0.0.1", server.port)) as browser:
+                browser.settimeout(15)
+                browser.sendall(b"GET /api/overview HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                assert browser.recv(12) == b"HTTP/1.1 200"
+        for one in held:
+            one.close()
 
 
 # -- what the answers say ----------------------------------------------------------------------------------------------------
