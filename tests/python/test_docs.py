@@ -257,6 +257,17 @@ def test_files_that_are_named_exist() -> None:
             assert (ROOT / name).exists(), f"{page}: {name}"
 
 
+def test_the_tests_that_hold_a_promise_exist() -> None:
+    """In the tables of docs/security.md: a C program, and behind it those of its tests that are meant."""
+    held_by = re.findall(r"\|([^|\n]*)\|\n", PAGES["security.md"])
+    named = [found for cell in held_by for found in re.findall(r"`c_([a-z]+)_(test_\w+)`((?: \w+,?)*)", cell)]
+    assert len(named) > 40
+    for module, program_name, tests in named:
+        text = (ROOT / "tests" / "c" / module / f"{program_name}.c").read_text("utf-8")
+        for name in re.findall(r"\w+_\w+", tests):
+            assert f"static void {name}(" in text, f"{program_name}: {name}"
+
+
 def test_the_page_on_installing_names_each_wheel_and_the_extras_of_users() -> None:
     page = PAGES["install.md"]
     assert re.findall(r"^\| `((?:many|musl)linux\w+)` \|", page, re.MULTILINE) == list(TARGETS)
