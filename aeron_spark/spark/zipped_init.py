@@ -1,13 +1,14 @@
 """Stands as ``aeron_spark/__init__.py`` in the zip of ``artifact``: Python cannot load native code from a zip.
 
-Unpacks the zip once on each machine, for each user, and goes on as the package that was in it. The folder's name has the zip's
-hash, so another release is another folder. Its owner and mode are checked: its name can be guessed and taken first.
+Unpacks the zip on each machine, for each user, and goes on as the package that was in it. The folder's name has the zip's
+hash, so another release is another folder. Each import looks for what is missing there, because cleaners of temporary files
+take what was not read for days, and tasks race: a file is written beside its place and renamed. The folder's name can be
+guessed and taken first, so other names are searched, as ``launch`` does; nothing of the package can be imported here yet.
 """
 
 import hashlib
 import importlib.util
 import os
-import shutil
 import stat
 import sys
 import tempfile
@@ -15,24 +16,63 @@ import zipfile
 from pathlib import Path
 
 
+def _is_own(path: Path) -> bool:
+    try:
+        found = path.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o022
+
+
+def _own_folders(place: Path, name: str) -> list[Path]:
+    return sorted(path for path in (place / name, *place.glob(f"{name}.*")) if _is_own(path))
+
+
+def _own_folder(place: Path, name: str) -> Path:
+    found = _own_folders(place, name)
+    if not found:
+        try:
+            (place / name).mkdir(0o700)
+        except FileExistsError:
+            if not _is_own(place / name):  # else another task made it just now
+                tempfile.mkdtemp(prefix=f"{name}.", dir=place)
+        found = _own_folders(place, name)
+    if not found:
+        raise ImportError(
+            f"no folder that this user alone can write can be made in {place} for aeron_spark: set TMPDIR"
+        )
+    return found[0]
+
+
+def _is_there(path: Path, size: int) -> bool:
+    try:
+        found = path.lstat()
+    except OSError:
+        return False
+    return stat.S_ISREG(found.st_mode) and found.st_size == size
+
+
+def _put(path: Path, content: bytes) -> None:
+    path.parent.mkdir(0o700, parents=True, exist_ok=True)
+    handle, beside = tempfile.mkstemp(dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        Path(beside).chmod(0o700 if path.parent.name == "bin" else 0o600)
+        Path(beside).replace(path)
+    except BaseException:
+        Path(beside).unlink(missing_ok=True)
+        raise
+
+
 def _unpacked(archive: Path) -> Path:
     digest = hashlib.sha256(archive.read_bytes()).hexdigest()[:16]
-    folder = Path(tempfile.gettempdir(), f"aeron-spark-{os.geteuid()}-{digest}")
-    if not folder.exists():
-        made = Path(tempfile.mkdtemp(prefix=f"{folder.name}-", dir=folder.parent))
-        with zipfile.ZipFile(archive) as opened:
-            opened.extractall(made)
-        for program in (made / "files" / "bin").iterdir():
-            program.chmod(0o700)
-        try:
-            made.rename(folder)
-        except OSError:  # another process was first
-            shutil.rmtree(made)
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
-        raise ImportError(
-            f"{folder}, where aeron_spark is unpacked, is not a folder that this user alone can write: remove it"
-        )
+    folder = _own_folder(Path(tempfile.gettempdir()), f"aeron-spark-{os.geteuid()}-{digest}")
+    with zipfile.ZipFile(archive) as opened:
+        for member in opened.infolist():
+            path = folder / member.filename
+            if not _is_there(path, member.file_size):
+                _put(path, opened.read(member))
     return folder / "files"
 
 

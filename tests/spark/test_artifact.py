@@ -1,14 +1,20 @@
 """The package in a zip, as a session of Spark brings it to machines that lack it: it unpacks itself, once, in safe places only.
 
+What cleaners of temporary files took comes back, and names that others took first do no harm.
+
 Method: a Python without site-packages, which has what Spark's machines have by PYTHONPATH, and the zip before that.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
+import stat
 import subprocess
 import sys
 import sysconfig
+import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -16,6 +22,8 @@ import pytest
 from aeron_spark import __version__
 from aeron_spark.spark.artifact import write_zip
 
+STRANGER = 65534
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 PROGRAM = """
 import aeron_spark
 from aeron_spark.config import executable
@@ -51,13 +59,63 @@ def test_it_unpacks_itself_once(zipped: Path, tmp_path: Path) -> None:
         assert os.access(driver, os.X_OK)
 
 
-def test_a_folder_that_others_can_write_is_refused(zipped: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("what", ["a module", "a short module", "an executable", "all files"])
+def test_what_a_cleaner_took_is_unpacked_again(zipped: Path, tmp_path: Path, what: str) -> None:
     assert run(zipped, tmp_path).returncode == 0
     (folder,) = tmp_path.iterdir()
-    folder.chmod(0o777)
+    module = folder / "files" / "aeron_spark" / "spark" / "source.py"
+    if what == "all files":
+        shutil.rmtree(folder / "files")
+    elif what == "an executable":
+        (folder / "files" / "bin" / "aeron-spark-driver").unlink()
+    elif what == "a module":
+        module.unlink()
+    else:
+        module.write_bytes(b"")
     done = run(zipped, tmp_path)
-    assert done.returncode != 0
-    assert "is not a folder that this user alone can write: remove it" in done.stderr
+    assert done.returncode == 0, done.stderr
+    driver = done.stdout.split()[2]
+    assert driver == f"{folder}/files/bin/aeron-spark-driver"
+    assert os.access(driver, os.X_OK)
+    assert list(tmp_path.iterdir()) == [folder]
+
+
+def test_tasks_that_race_find_the_whole_package(zipped: Path, tmp_path: Path) -> None:
+    with ThreadPoolExecutor(6) as pool:
+        tasks = list(pool.map(lambda _: run(zipped, tmp_path), range(6)))
+    assert [task.stderr for task in tasks if task.returncode != 0] == []
+    assert len(list(tmp_path.iterdir())) == 1
+    with zipfile.ZipFile(zipped) as opened:
+        members = sorted(opened.namelist())
+    (folder,) = tmp_path.iterdir()
+    files = (path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc")
+    assert sorted(str(path.relative_to(folder)) for path in files) == members, "nothing is left beside the files"
+
+
+@pytest.mark.parametrize("what", ["link", "file", "open", pytest.param("foreign", marks=needs_root)])
+def test_a_name_that_was_taken_first(zipped: Path, tmp_path: Path, what: str) -> None:
+    assert run(zipped, tmp_path).returncode == 0
+    (taken,) = tmp_path.iterdir()
+    if what == "open":
+        taken.chmod(0o777)
+    elif what == "foreign":
+        os.chown(taken, STRANGER, STRANGER)
+    else:
+        whole = taken.rename(tmp_path / "elsewhere")
+        if what == "link":
+            taken.symlink_to(whole)
+        else:
+            taken.touch()
+    packages = set()
+    for _ in range(2):
+        done = run(zipped, tmp_path)
+        assert done.returncode == 0, done.stderr
+        packages.add(done.stdout.split()[1])
+    (package,) = packages
+    folder = Path(package).parents[2]
+    assert folder.parent == tmp_path
+    assert folder.name.startswith(f"{taken.name}.")
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
 def test_the_same_package_is_the_same_zip(zipped: Path, tmp_path: Path) -> None:
