@@ -27,13 +27,18 @@ def text(value: SettingValue) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def known_names() -> list[str]:
-    """Names of all settings of driver and archive."""
+def known_names(*, of_driver: bool = True, of_archive: bool = True) -> list[str]:
+    """Names of all settings of driver and archive, or of one of them."""
     found = []
-    for name_of in (lib.as_driver_config_name, lib.as_archive_config_name):
-        names = map(name_of, itertools.count())
+    for is_wanted, name_of in ((of_driver, lib.as_driver_config_name), (of_archive, lib.as_archive_config_name)):
+        names = map(name_of, itertools.count() if is_wanted else ())
         found += [string(name) for name in itertools.takewhile(lambda name: name != ffi.NULL, names)]
     return found
+
+
+def environment_name(name: str) -> str:
+    """The name by which the environment has a setting."""
+    return name.upper().replace(".", "_")
 
 
 def misspelt(names: Iterable[str]) -> dict[str, str]:
@@ -41,10 +46,10 @@ def misspelt(names: Iterable[str]) -> dict[str, str]:
 
     Names that are far from all are of other programs: property files are shared.
     """
-    known = {name.upper().replace(".", "_"): name for name in known_names()}
+    known = {environment_name(name): name for name in known_names()}
     found = {}
     for name in names:
-        folded = name.upper().replace(".", "_")
+        folded = environment_name(name)
         closest = [] if folded in known else difflib.get_close_matches(folded, known, n=1, cutoff=0.9)
         if closest:
             found[name] = closest[0] if name.isupper() else known[closest[0]]

@@ -47,7 +47,11 @@ class MediaDriver(Handle):
             super().__init__(_embedded(all_settings, self._callbacks), lib.as_driver_close)
         else:
             child = ChildProcess(
-                "aeron-spark-driver", all_settings, is_ready=self._is_driven_by, timeout=START_TIMEOUT_S
+                "aeron-spark-driver",
+                all_settings,
+                arguments=[f"-Daeron.dir={self.aeron_dir}"],
+                is_ready=self._is_driven_by,
+                timeout=START_TIMEOUT_S,
             )
             super().__init__(child, ChildProcess.stop)
 

@@ -9,7 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 
-from aeron_spark.config import Settings, executable, text
+from aeron_spark.config import Settings, environment_name, executable, known_names, text
 from aeron_spark.errors import AeronError, PeerError, WaitTimeoutError
 
 STOP_TIMEOUT_S = 10.0
@@ -19,7 +19,8 @@ class ChildProcess:
     """A running `aeron-spark-driver` or `aeron-spark-archive`.
 
     In a process group of its own, so that Ctrl-C at a terminal reaches it only through its owner. What it writes goes to a
-    file, whose end is reported when it fails.
+    file, whose end is reported when it fails. Settings go by the environment, which other users can't see: they can see
+    `arguments`.
     """
 
     def __init__(
@@ -27,19 +28,30 @@ class ChildProcess:
         name: str,
         settings: Settings,
         *,
-        arguments: Sequence[str] = (),
+        arguments: Sequence[str],
         is_ready: Callable[[int], bool],
         timeout: float,
     ) -> None:
-        """Start it and wait until `is_ready(pid)`; an AeronError of that function means "not yet"."""
+        """Start it and wait until `is_ready(pid)`; an AeronError of that function means "not yet".
+
+        `settings` may hold those of the other server: they are not passed on.
+        """
         self.name = name
         # What it says is for the error of a failed start, unless the settings want more.
         settings = {"aeron.spark.log.level": "warning", **settings}
-        command = [str(executable(name)), *arguments, *(f"-D{key}={text(value)}" for key, value in settings.items())]
+        is_archive = name == "aeron-spark-archive"
+        known = set(map(environment_name, known_names(of_driver=not is_archive, of_archive=is_archive)))
+        given = {environment_name(key): text(value) for key, value in settings.items()}
+        environment = {**os.environ, **{key: value for key, value in given.items() if key in known}}
         with tempfile.TemporaryFile() as output:
             self._output = os.dup(output.fileno())
             self._process = subprocess.Popen(  # noqa: S603 - our own executable
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, process_group=0
+                [str(executable(name)), *arguments],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                process_group=0,
             )
         try:
             self._wait_ready(is_ready, timeout)

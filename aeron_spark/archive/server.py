@@ -49,7 +49,11 @@ class ArchiveServer(Handle):
             child = ChildProcess(
                 "aeron-spark-archive",
                 all_settings,
-                arguments=["--beside-driver"],
+                arguments=[
+                    "--beside-driver",
+                    f"-Daeron.dir={self.aeron_dir}",
+                    f"-Daeron.archive.dir={self.archive_dir}",
+                ],
                 is_ready=self._is_owned_by,
                 timeout=START_TIMEOUT_S,
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -259,6 +260,24 @@ def test_two_archives_of_one_folder(driver: MediaDriver, archive_dir: Path, *, e
             ArchiveServer(archive_dir, driver.aeron_dir, settings=SETTINGS, embedded=False)
         assert archive_is_live(archive_dir)
     assert not archive_is_live(archive_dir)
+
+
+def test_settings_of_child_processes_are_not_for_other_users(aeron_dir: Path, archive_dir: Path) -> None:
+    argument = "of a plug-in"
+    settings = {**SETTINGS, "aeron.spark.archive.auth.argument": argument}
+    with ArchivingMediaDriver(archive_dir, aeron_dir, settings=settings, embedded=False) as servers:
+        for pid in (servers.driver.pid, servers.archive.pid):
+            command = Path(f"/proc/{pid}/cmdline").read_text()
+            assert argument not in command
+            assert str(aeron_dir) in command, "by which ps tells servers apart"
+            environment = Path(f"/proc/{pid}/environ")
+            assert stat.S_IMODE(environment.stat().st_mode) == 0o400
+            has_it = f"AERON_SPARK_ARCHIVE_AUTH_ARGUMENT={argument}\0" in environment.read_text()
+            assert has_it is (pid == servers.archive.pid), "the driver has no use for it"
+        with Client(aeron_dir) as client, Archive(client) as archive:
+            recording_id, _ = record(archive, [b"first"])
+        with Folder(archive_dir) as folder:
+            assert folder.recording(recording_id).segment_file_length == 128 << 10, "and they have their effect"
 
 
 def test_a_killed_archive_is_read_to_its_last_frame_and_recovers(driver: MediaDriver, archive_dir: Path) -> None:
