@@ -19,6 +19,7 @@
 typedef enum setting_kind
 {
     KIND_TEXT,
+    KIND_DIRECTORY, /* text without a slash at its end: names of other files are made from it */
     KIND_BOOL,
     KIND_SIZE,
     KIND_NUMBER,
@@ -56,7 +57,7 @@ typedef struct setting
 #define BROADCAST_DEFAULT (MIB + ASI_BROADCAST_TRAILER_LENGTH)
 
 static const setting SETTINGS[] = {
-    { "aeron.dir", "aeron_dir", KIND_TEXT, FIELD(aeron_dir), NO_RANGE, NULL },
+    { "aeron.dir", "aeron_dir", KIND_DIRECTORY, FIELD(aeron_dir), NO_RANGE, NULL },
     { ASI_TRUST_OWNER, NULL, KIND_TEXT, FIELD(dir_owner), NO_RANGE, "" },
     { ASI_TRUST_WRITERS, NULL, KIND_TEXT, FIELD(dir_writers), NO_RANGE, "" },
     { "aeron.driver.timeout", "driver_timeout_ms", KIND_NUMBER, FIELD(driver_timeout_ms), 0, INT64_MAX, "10000" },
@@ -354,6 +355,24 @@ static as_result parse_text(const char *text, char *to, size_t capacity)
     return AS_OK;
 }
 
+static void strip_slashes(char *path)
+{
+    for (size_t length = strlen(path); length > 1 && '/' == path[length - 1]; length--)
+    {
+        path[length - 1] = '\0';
+    }
+}
+
+static as_result parse_directory(const char *text, char *to, size_t capacity)
+{
+    const as_result result = parse_text(text, to, capacity);
+    if (AS_OK == result)
+    {
+        strip_slashes(to);
+    }
+    return result;
+}
+
 static as_result parse_setting(asi_driver_settings *settings, const setting *row, const char *text)
 {
     void *field = (uint8_t *)settings + row->offset;
@@ -362,6 +381,7 @@ static as_result parse_setting(asi_driver_settings *settings, const setting *row
     switch (row->kind)
     {
         case KIND_TEXT: return parse_text(text, field, row->capacity);
+        case KIND_DIRECTORY: return parse_directory(text, field, row->capacity);
         case KIND_BOOL: return asi_parse_bool(text, field);
         case KIND_THREADING_MODE: return parse_mode(text, field);
         case KIND_THREAD_NAMING: return parse_naming(text, field);
@@ -395,6 +415,7 @@ static void set_default(asi_driver_settings *settings, const setting *row)
     if (NULL == row->fallback)
     {
         asi_default_aeron_dir((char *)settings + row->offset, row->capacity);
+        strip_slashes((char *)settings + row->offset);
     }
     else if (AS_OK != parse_setting(settings, row, row->fallback))
     {
@@ -533,7 +554,8 @@ static const char *value_text(const setting *row, const asi_driver_settings *set
     const void *field = (const uint8_t *)settings + row->offset;
     switch (row->kind)
     {
-        case KIND_TEXT: return field;
+        case KIND_TEXT:
+        case KIND_DIRECTORY: return field;
         case KIND_BOOL: return *(const bool *)field ? "true" : "false";
         case KIND_VALIDATOR: return *(const bool *)field ? "allow" : "deny";
         case KIND_THREAD_NAMING: return *(const bool *)field ? "new" : "classic";

@@ -241,10 +241,13 @@ static as_result delete_folder(int fd, const char *path, const char *name)
         asi_fail_errno(AS_E_STORAGE, errno, "cannot delete %s/%s", path, name);
 }
 
+/* AS_E_USAGE for a directory with anything that no media driver makes. */
+static as_result judge(int fd, const char *path) { return each_name(fd, path, judge_entry, NULL); }
+
 /* Deletes everything or nothing, except for what appears meanwhile. */
 static as_result clear(int fd, const char *path)
 {
-    as_result result = each_name(fd, path, judge_entry, NULL);
+    as_result result = judge(fd, path);
     for (size_t i = 0; i < FILE_COUNT && AS_OK == result; i++)
     {
         result = delete_file(NULL, fd, path, FILES[i]);
@@ -348,7 +351,7 @@ static void warn_of_unreadable(const char *path, const char *reason)
 }
 
 /* Spec: 01 §1.3-1.4, step 2b. */
-static as_result take_over(const asi_driver_settings *settings, const asi_clock *clock)
+static as_result take_over(const asi_driver_settings *settings, int fd, const asi_clock *clock)
 {
     asi_trust trust;
     asi_cnc cnc = { 0 };
@@ -371,11 +374,16 @@ static as_result take_over(const asi_driver_settings *settings, const asi_clock 
         result = asi_fail(AS_E_USAGE, EBUSY, "Active media driver detected: %s/" ASI_CNC_FILE " pid=%" PRId64
             ": use another aeron.dir, or stop that driver", settings->aeron_dir, cnc.pid);
     }
-    else if (is_readable)
+    else
+    {
+        /* Before anything is written: refused starts that a manager repeats would add a file each. */
+        result = judge(fd, settings->aeron_dir);
+    }
+    if (AS_OK == result && is_readable)
     {
         save_errors(settings->aeron_dir, &cnc, asi_clock_ms(clock));
     }
-    else
+    else if (AS_OK == result)
     {
         warn_of_unreadable(settings->aeron_dir, as_error_text());
     }
@@ -394,7 +402,7 @@ as_result asi_directory_claim(const asi_driver_settings *settings, const asi_clo
     as_result result = asi_directory_lock(settings, &held);
     if (AS_OK == result && !settings->delete_on_start)
     {
-        result = take_over(settings, clock);
+        result = take_over(settings, held.fd, clock);
     }
     if (AS_OK == result)
     {

@@ -74,6 +74,11 @@ static void words(void)
     CHECK(!config->settings.delete_on_start);
     CHECK_I64(as_driver_config_set(config, "aeron.dir", "/dev/shm/somewhere"), AS_OK);
     CHECK_TEXT(as_driver_config_aeron_dir(config), "/dev/shm/somewhere");
+    /* The saved error log's name begins with it, and would be in the directory. */
+    CHECK_I64(as_driver_config_set(config, "aeron.dir", "/dev/shm/elsewhere//"), AS_OK);
+    CHECK_TEXT(as_driver_config_aeron_dir(config), "/dev/shm/elsewhere");
+    CHECK_I64(as_driver_config_set(config, "aeron.dir", "/"), AS_OK);
+    CHECK_TEXT(as_driver_config_aeron_dir(config), "/");
     char *long_path = calloc(1, AS_PATH_MAX + 10);
     memset(long_path, 'x', AS_PATH_MAX + 5);
     CHECK_I64(as_driver_config_set(config, "aeron.dir", long_path), AS_E_USAGE);

@@ -91,6 +91,7 @@ typedef enum left_behind
     LEFT_CLOSED,       /* a driver ended in it */
     LEFT_DEAD,         /* a driver died in it long ago */
     LEFT_DEAD_WITH_ERRORS,
+    LEFT_STRANGE_BESIDE_ERRORS,
     LEFT_LIVE          /* a driver runs in it */
 } left_behind;
 
@@ -138,12 +139,17 @@ static void leave(const char *dir, left_behind what)
         case LEFT_CLOSED: cnc = make_cnc(dir, -1); break;
         case LEFT_DEAD: cnc = make_cnc(dir, now_ms - 60000); break;
         case LEFT_DEAD_WITH_ERRORS:
+        case LEFT_STRANGE_BESIDE_ERRORS:
         {
             asi_error_log errors;
             cnc = make_cnc(dir, now_ms - 60000);
             asi_error_log_init(&errors, cnc.error_log, cnc.lengths.error_log, NULL);
             asi_error_log_record(&errors, 11, "something broke", now_ms);
             asi_error_log_close(&errors);
+            if (LEFT_STRANGE_BESIDE_ERRORS == what)
+            {
+                write_file(dir, "strange");
+            }
             break;
         }
         case LEFT_LIVE: cnc = make_cnc(dir, now_ms); break;
@@ -171,6 +177,7 @@ static void claims(void)
         { LEFT_DEAD, false, true, 0, "" },
         { LEFT_DEAD_WITH_ERRORS, false, true, 1, "Existing errors saved to" },
         { LEFT_DEAD_WITH_ERRORS, true, true, 0, "" },
+        { LEFT_STRANGE_BESIDE_ERRORS, false, false, 0, "" },
         { LEFT_LIVE, false, false, 0, "" },
         { LEFT_LIVE, true, true, 0, "" },
     };
@@ -197,7 +204,8 @@ static void claims(void)
         else
         {
             const bool is_strange = LEFT_LIVE != ROWS[i].what;
-            const char *file = LEFT_STRANGE_FILE == ROWS[i].what ? "strange" : is_strange ? "publications/strange" : LEFT_LOG;
+            const bool is_at_top = LEFT_STRANGE_FILE == ROWS[i].what || LEFT_STRANGE_BESIDE_ERRORS == ROWS[i].what;
+            const char *file = is_at_top ? "strange" : is_strange ? "publications/strange" : LEFT_LOG;
             CHECK(NULL != strstr(as_error_text(), dir) && NULL != strstr(as_error_text(), is_strange ? file : "4711"));
             CHECK(has(dir, file) && (LEFT_STRANGE_LOG != ROWS[i].what || has(dir, "loss-report.dat")) && !has(dir, "driver.lock"));
         }
