@@ -33,6 +33,9 @@ typedef struct asi_port_range /* 0 0: the kernel chooses */
     uint16_t high;
 } asi_port_range;
 
+/* 146 years, for never: with any time added, which is less, it stays within 64 bits. */
+#define ASI_DURATION_MAX_NS (INT64_MAX / 2)
+
 #define ASI_IDLE_TEXT_CAPACITY 128
 #define ASI_SUPPLIER_TEXT_CAPACITY 128
 #define ASI_ARGS_TEXT_CAPACITY 1024

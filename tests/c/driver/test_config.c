@@ -40,6 +40,11 @@ static const set_row NUMBERS[] = {
     { "AERON_DRIVER_NAME_RESOLVER_THRESHOLD", "7s", AS_OK, NUMBER(name_resolver_threshold_ns), 7000000000 },
     { "aeron.spark.driver.exit.when.idle", "10s", AS_OK, NUMBER(exit_when_idle_ns), 10000000000 },
     { "AERON_SPARK_DRIVER_EXIT_WHEN_IDLE", "1ms", AS_OK, NUMBER(exit_when_idle_ns), 1000000 },
+    /* For never: the time of now is added to these. */
+    { "aeron.rcv.status.message.timeout", "9223372036854775807", AS_OK, NUMBER(status_message_timeout_ns), INT64_MAX / 2 },
+    { "aeron.retransmit.unicast.linger", "9999999999s", AS_OK, NUMBER(retransmit_unicast_linger_ns), INT64_MAX / 2 },
+    { "aeron.CubicCongestionControl.initialRtt", "9999999999s", AS_OK, NUMBER(cubic_initial_rtt_ns), INT64_MAX / 2 / 4 },
+    { "aeron.driver.timeout", "9223372036854775807", AS_OK, NUMBER(driver_timeout_ms), INT64_MAX / 2 },
     { "aeron.no.such.setting", "abc", AS_OK, NUMBER(exit_when_idle_ns), -1 },
 };
 

@@ -187,7 +187,8 @@ static void init_image(const image_creation *creation, asi_network_image *image,
     const asi_command_create_image *setup = creation->setup;
     const asi_udp_channel *channel = creation->channel->channel;
     const bool is_unreliable = !creation->first->is_reliable;
-    const int64_t first_ns = channel->nak_delay_ns >= 0 ? channel->nak_delay_ns : settings->nak_unicast_delay_ns;
+    const int64_t asked_ns = channel->nak_delay_ns >= 0 ? channel->nak_delay_ns : settings->nak_unicast_delay_ns;
+    const int64_t first_ns = asked_ns < ASI_DURATION_MAX_NS ? asked_ns : ASI_DURATION_MAX_NS;
     const int64_t base_ns = first_ns > 1000 ? first_ns : 1000; /* Spec: 04 §23 row 13 */
     const int64_t ratio = settings->nak_unicast_retry_delay_ratio;
     asi_rand rand;
@@ -207,7 +208,7 @@ static void init_image(const image_creation *creation, asi_network_image *image,
         .nak_delay = {
             .is_multicast = creation->is_multicast && !is_unreliable,
             .first_ns = is_unreliable ? 0 : first_ns,
-            .retry_ns = is_unreliable ? 0 : base_ns > INT64_MAX / ratio ? INT64_MAX : base_ns * ratio,
+            .retry_ns = is_unreliable ? 0 : base_ns > ASI_DURATION_MAX_NS / ratio ? ASI_DURATION_MAX_NS : base_ns * ratio,
             .max_backoff_ns = settings->nak_multicast_max_backoff_ns,
             .group_size = settings->nak_multicast_group_size
         },
