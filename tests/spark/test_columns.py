@@ -142,8 +142,8 @@ def test_a_time_is_that_of_the_messages_last_byte(folder: Path) -> None:
     options = ReadOptions.parse({"path": str(folder)}, streaming=False)
     batch = pa.record_batch({"next_position": pa.array([64, 192], pa.int64())})
     with Folder(folder) as opened:
-        made = Rows(options, ddl("timestamp_ns bigint")).make(Timed(), opened.recording(0), batch, {})  # type: ignore[arg-type]
-    assert made is not None
+        rows = Rows(options, ddl("timestamp_ns bigint"))
+        (made,) = rows.make(Timed(), opened.recording(0), batch, {})  # type: ignore[arg-type]
     assert made.column("timestamp_ns").to_pylist() == [63, 191]
 
 
