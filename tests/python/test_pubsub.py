@@ -64,6 +64,22 @@ def test_fragments_come_as_one_message(pair: tuple[Publication, Subscription]) -
     assert seen == [message]
 
 
+def test_two_local_destinations_of_one_stream_have_one_image(client: Client) -> None:
+    """A position for each, of which the client moves one, would hold the publisher for ever."""
+    with (
+        client.add_subscription("aeron:udp?control-mode=manual", STREAM) as subscription,
+        client.add_exclusive_publication("aeron:ipc?term-length=64k", STREAM) as publication,
+    ):
+        subscription.add_destination("aeron:ipc")
+        subscription.add_destination("aeron:ipc")
+        for number in range(100):  # three terms
+            publication.offer_batch([bytes([number]) * 1900], timeout=20)
+            assert receive(subscription, 1)[0]["value"] == bytes([number]) * 1900
+        subscription.remove_destination("aeron:ipc")
+        publication.offer_batch([b"to the other"], timeout=20)
+        assert receive(subscription, 1)[0]["value"] == b"to the other"
+
+
 def test_what_a_handler_raises_comes_out_and_the_message_comes_again(pair: tuple[Publication, Subscription]) -> None:
     publication, subscription = pair
     publication.offer(b"once")

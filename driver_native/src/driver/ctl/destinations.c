@@ -231,6 +231,19 @@ as_result asi_receive_destination_add(asi_conductor *conductor, const asi_destin
     return result;
 }
 
+/* Another local destination may match what the removed one was linked to: a stream has one image for both. */
+static void link_destinations(asi_conductor *conductor, int64_t registration_id)
+{
+    for (int32_t i = 0; i < conductor->subscriptions.count; i++)
+    {
+        asi_ctl_subscription *subscription = conductor->subscriptions.items[i];
+        if (registration_id == subscription->registration_id && NULL == subscription->receive)
+        {
+            asi_ctl_subscription_link(conductor, subscription);
+        }
+    }
+}
+
 static as_result remove_local(asi_conductor *conductor, const asi_destination_command *command)
 {
     for (int32_t i = conductor->subscriptions.count - 1; i >= 0; i--)
@@ -242,6 +255,7 @@ static as_result remove_local(asi_conductor *conductor, const asi_destination_co
         {
             asi_respond_success(conductor, command->correlation_id);
             asi_ctl_subscription_remove_at(conductor, i, true);
+            link_destinations(conductor, command->registration_id);
             return AS_OK;
         }
     }

@@ -65,7 +65,8 @@ bool asi_subscribers_is_linked(const asi_subscribers *subscribers, const asi_ctl
 {
     for (int32_t i = 0; i < subscribers->count; i++)
     {
-        if (subscribers->items[i].subscription == subscription)
+        const asi_ctl_subscription *linked = subscribers->items[i].subscription;
+        if (linked->registration_id == subscription->registration_id && linked->client_id == subscription->client_id)
         {
             return true;
         }

@@ -52,6 +52,7 @@ bool asi_subscribers_has_working(const asi_subscribers *subscribers);
 /* True when every subscriber that has the image has reached `position`. Subscribers whose image was withdrawn (lingering,
  * resting) are ignored: they no longer read, and a draining stream would wait for them forever. */
 bool asi_subscribers_have_read(const asi_subscribers *subscribers, int64_t position);
+/* By registration id: local destinations of a subscription share it, and its client has one image for all that match. */
 bool asi_subscribers_is_linked(const asi_subscribers *subscribers, const asi_ctl_subscription *subscription);
 /* Allocates its position and announces the image to the client. */
 as_result asi_subscribers_link(asi_conductor *conductor, asi_subscribers *subscribers, asi_ctl_subscription *subscription,
