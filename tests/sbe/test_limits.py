@@ -71,6 +71,7 @@ def test_entries_without_bytes_are_bounded_over_the_whole_message() -> None:
     assert kind_of(NESTED, nested(10, 100), max_entries=1000) is None
     assert kind_of(NESTED, nested(10, 101), max_entries=1000) == "LIMIT"
     assert kind_of(NESTED, nested(2000, 1_000_000)) == "LIMIT"
+    assert Decoder(NESTED, "M", max_entries=2**63 - 1).decode([nested(10, 100)]).num_rows == 1
     # Each message has its own.
     batch = Decoder(NESTED, "M", max_entries=1000).decode([nested(10, 100), nested(10, 101), nested(10, 100)])
     assert batch.column("sbe_error").to_pylist() == [None, "LIMIT", None]

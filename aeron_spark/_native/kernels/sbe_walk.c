@@ -516,7 +516,8 @@ static as_result walk_all(
 {
     const as_sbe_plan *plan = batch->plan;
     /* One message is never too much. */
-    const int64_t least = plan->max_entries > EMPTY_ENTRIES ? plan->max_entries : EMPTY_ENTRIES;
+    const int64_t most = INT64_MAX / 2;
+    const int64_t least = plan->max_entries < EMPTY_ENTRIES ? EMPTY_ENTRIES : plan->max_entries > most ? most : plan->max_entries;
     walk w = { .batch = batch, .has_memory = true, .empty_entries_left = least + EMPTY_ENTRIES_OF_A_MESSAGE * batch->count };
     if (!reserve_members(batch))
     {

@@ -8,6 +8,8 @@
 #include "server/reply.h"
 #include "server/report.h"
 
+#define MAX_LOGGED_CODE 255
+
 #define LOOK_INTERVAL_NS 100000000LL
 
 void asi_replication_enter(asi_replication *replication, asi_replication_state state)
@@ -68,7 +70,8 @@ void asi_replication_fail(asi_replication *replication, int32_t code, const char
     as_archive *archive = replication->archive;
     char logged[ASI_CLIENT_TEXT_CAPACITY + 64];
     snprintf(logged, sizeof(logged), "replicationId=%lld: %s", (long long)replication->id, text);
-    asi_archive_log_of_peer(archive, "ERROR", code, logged, "replications that failed");
+    /* The code may be the other archive's, which could vary it, and errors of two codes take two entries. */
+    asi_archive_log_of_peer(archive, "ERROR", code >= 0 && code <= MAX_LOGGED_CODE ? code : 0, logged, "replications that failed");
     asi_control_respond(
         archive, replication->control_session_id, replication->id, ASI_CODEC_ERROR, code, text);
     asi_replication_finish(replication);

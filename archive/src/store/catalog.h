@@ -28,8 +28,7 @@
  *            file open must open it again.
  *   state    one 4-byte write.
  *   a stop that the disk refuses, an extension or an add that it refuses in part and that is taken back
- *            the mirror holds the stop, the file does not. The next mutation rewrites the file. After a crash before that,
- * recovery
+ *            the mirror holds the stop, the file does not. The next mutation rewrites the file. After a crash before that, recovery
  *            finds the end again.
  * With a sync level above 0, the body of an added record is durable before its header is written. After a failed sync, no earlier
  * write counts as durable, because the kernel forgets the pages that it failed to write: the next mutation rewrites everything.

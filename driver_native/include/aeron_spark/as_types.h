@@ -65,8 +65,8 @@ enum
 /* CFFI-END */
 #pragma GCC visibility pop
 
-/* Called when a driver or an archive logs a distinct error for the first time, on the agent's thread that logs it. The
- * handler must not block. `text` is borrowed for the call. */
+/* Called when a driver or an archive logs a distinct error for the first time, on the agent's thread that logs it; with a full
+ * log, for one error a second, which may be a repeated one. The handler must not block. `text` is borrowed for the call. */
 typedef void (*as_on_logged_error)(void *context, int32_t code, const char *text);
 
 #define AS_FRAME_ALIGNMENT 32

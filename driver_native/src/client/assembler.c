@@ -43,6 +43,7 @@ typedef struct builders
     int32_t capacity;
     int32_t looked_at;        /* index of the builder whose image was looked at last */
     int64_t max_length;       /* of a message */
+    int32_t deliveries;       /* that go on: a handler may poll with the same assembler, and its message is a builder's */
 } builders;
 
 struct as_fragment_assembler
@@ -107,7 +108,7 @@ static void free_builder(message_builder *builder)
 
 static void free_builders_of_closed_images(builders *all)
 {
-    for (int looks = 0; looks < LOOKS_PER_MESSAGE && all->count > 0; looks++)
+    for (int looks = 0; looks < LOOKS_PER_MESSAGE && all->count > 0 && 0 == all->deliveries; looks++)
     {
         all->looked_at = all->looked_at + 1 < all->count ? all->looked_at + 1 : 0;
         message_builder **at = all->sorted + all->looked_at;
@@ -315,7 +316,9 @@ void as_fragment_assembler_on_fragment(void *assembler, const uint8_t *data, int
     if (BUILD_COMPLETE == step)
     {
         const as_header completed = complete_header(builder, header);
+        self->builders.deliveries++;
         self->handler(self->context, builder->bytes, builder->length, &completed);
+        self->builders.deliveries--;
     }
     if (NULL != builder && (BUILD_COMPLETE == step || BUILD_NO_MEMORY == step))
     {
@@ -368,7 +371,9 @@ as_action as_controlled_assembler_on_fragment(void *assembler, const uint8_t *da
         return AS_ACTION_CONTINUE;
     }
     const as_header completed = complete_header(builder, header);
+    self->builders.deliveries++;
     const as_action action = self->handler(self->context, builder->bytes, builder->length, &completed);
+    self->builders.deliveries--;
     if (AS_ACTION_ABORT == action)
     {
         builder->length -= length; /* the last fragment is delivered again */

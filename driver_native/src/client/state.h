@@ -244,9 +244,12 @@ static inline bool asi_client_image_is_open(const as_image *image)
 
 /* True while the image owns its position counter. A client that was paused for longer than the liveness timeout may poll for
  * a moment after the driver has given the counter to another subscriber. */
+/* The counter's value is this image's, too: after a client was paused for longer than the untethered timeouts, the driver has moved
+ * the counter, which stays the subscription's, to where the next image joins. */
 static inline bool asi_client_image_owns_position(const as_image *image)
 {
-    return __builtin_expect(asi_counter_registration(image->subscriber_position) == image->position_registration_id, 1);
+    return __builtin_expect(asi_counter_registration(image->subscriber_position) == image->position_registration_id &&
+        asi_load_relaxed_i64(image->subscriber_position) == asi_load_relaxed_i64(&image->flow_position), 1);
 }
 
 static inline bool asi_client_image_can_poll(const as_image *image)

@@ -161,9 +161,13 @@ void asi_error_log_record(asi_error_log *log, int32_t code, const char *text, in
 void asi_error_log_record_of_peer(asi_error_log *log, int32_t code, const char *text, const char *kind, int64_t now_ms)
 {
     count_error(log);
-    if (NULL == kind || !record_within(log, log->length / 4, code, text, now_ms))
+    if (NULL == kind)
     {
-        (void)record_within(log, log->length / 2, code, NULL == kind ? text : kind, now_ms);
+        (void)record_within(log, log->length / 2, code, text, now_ms);
+    }
+    else if (!record_within(log, log->length / 4, code, text, now_ms) && !record_within(log, log->length, code, kind, now_ms))
+    {
+        tell_unrecorded(log, code, text, now_ms);
     }
 }
 

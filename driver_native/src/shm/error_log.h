@@ -47,7 +47,7 @@ void asi_error_log_record(asi_error_log *log, int32_t code, const char *text, in
 /* As asi_error_log_record, for errors that peers can cause at will. Their texts may use the first half of the section, so
  * that space remains for the driver's own errors. An error that is not recorded is still counted. A text with numbers that
  * the peer chooses can differ each time; it needs a `kind` without such numbers (else NULL). Such texts may use the first
- * quarter; after that, `kind` is recorded in their place. */
+ * quarter; after that, `kind` is recorded in their place, in the whole section, since kinds and their codes are few. */
 void asi_error_log_record_of_peer(asi_error_log *log, int32_t code, const char *text, const char *kind, int64_t now_ms);
 
 typedef struct asi_error_entry

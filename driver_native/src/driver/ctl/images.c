@@ -271,6 +271,9 @@ static void end(asi_conductor *conductor, asi_network_image *image)
 static void on_draining(asi_conductor *conductor, asi_network_image *image)
 {
     const int64_t elapsed_ns = conductor->now_ns - image->state_since_ns;
+    const int64_t liveness_ns = conductor->settings->image_liveness_timeout_ns;
+    const int64_t status_ns = conductor->settings->status_message_timeout_ns;
+    const int64_t least_ns = status_ns < liveness_ns / EOS_STATUS_MESSAGES ? EOS_STATUS_MESSAGES * status_ns : liveness_ns;
     if (asi_load_acquire_bool(&image->image.is_revoked))
     {
         asi_events_log(conductor->events, ASI_EVENT_PUBLICATION_IMAGE_REVOKE, "sessionId=%d streamId=%d source=%s",
@@ -278,7 +281,7 @@ static void on_draining(asi_conductor *conductor, asi_network_image *image)
         start_eos_status(image);
         end(conductor, image);
     }
-    else if (elapsed_ns > EOS_STATUS_MESSAGES * conductor->settings->status_message_timeout_ns && is_drained(image))
+    else if (elapsed_ns > least_ns && is_drained(image))
     {
         end(conductor, image);
     }
