@@ -204,12 +204,14 @@ class TcpSink(_Sink):
     def _count_own(self, flow: _Flow, packets: Packets) -> int:
         """How many are of the connection; behind its end others can be of one whose beginning was not captured.
 
-        What lies within it was sent again, or late.
+        What lies within it was sent again, or late. What goes on where it ended shows that it has not: a RST that does not fit is
+        ignored by who receives it.
         """
-        if flow.order is None or flow.end < 0:
+        if flow.order is None or flow.end < 0 or not len(packets):
             return len(packets)
         position = _positions(flow, flow.order, packets)
-        others = np.flatnonzero((position < 0) | (position > flow.end))
+        ends = np.append(max(flow.end, flow.order.next), position + packets.length)
+        others = np.flatnonzero((position < 0) | (position > np.maximum.accumulate(ends)[:-1]))
         return int(others[0]) if len(others) else len(packets)
 
     def _add_bytes(self, flow: _Flow, packets: Packets) -> None:

@@ -43,7 +43,7 @@ def _used(argv: Sequence[str]) -> Sequence[str]:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb and return the exit code."""
     argv = sys.argv[1:] if argv is None else argv
-    options = argparse.Namespace(command="aeron-spark")  # until they are parsed
+    options = argparse.Namespace(command="aeron-spark", verb="")  # until they are parsed
     try:
         _open_outputs()
         options = parser(_used(argv)).parse_args(argv)
@@ -51,6 +51,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except AeronError as failure:
         _print_failure(failure, options)
         return 2 if isinstance(failure, UsageError) else int(getattr(options, "failure_code", 1))
+    except UnicodeDecodeError:
+        raise  # of what was read, not of what was given
     except UnicodeError as failure:  # bytes that are no text, where only text will do, or no name of a host
         _print_failure(UsageError(f"what was given cannot be taken as text: {failure}"), options)
         return 2

@@ -350,7 +350,10 @@ def plain(column: pa.Array, field: Field, path: str) -> pa.Array:
     is_integer = isinstance(field.type, Scalar) and not field.type.is_text and not field.type.primitive.is_float
     if not is_integer or semantic not in MOMENTS or not MOMENTS[semantic](kind):
         whose = f", whose semanticType is {field.semantic_type}" if semantic else ""
-        raise UsageError(f"column {path}: {kind} does not fit its field{whose}")
+        raise UsageError(
+            f"column {path}: {kind} does not fit its field{whose}; cast it to the integer that the field shall have, or give "
+            f"the field the semanticType of a time or date"
+        )
     return column.cast(pa.int32()) if pa.types.is_date32(kind) else _moments(column, unit_of(field), path)
 
 

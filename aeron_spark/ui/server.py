@@ -1,7 +1,8 @@
 """Serves the page over HTTP with waitress: few threads, bounded connections, headers and bodies.
 
 Waitress accepts nobody while there are enough connections, and each byte keeps one open: a stranger with a byte now and then
-would lock all others out. So a further connection takes the place of the oldest on which nothing is being answered.
+would lock all others out. So a further connection takes the place of the oldest that has no question waiting; the rest
+of its answer may be cut.
 """
 
 from __future__ import annotations

@@ -567,6 +567,24 @@ def test_ports_are_used_again_without_a_captured_syn(
     assert values(tmp_path / "folder") == {0: old, 1: new}
 
 
+@pytest.mark.parametrize("rows", [1, 3, 100])
+@pytest.mark.parametrize("ahead", [-5000, 0, 5000])
+def test_a_reset_that_nobody_obeys_ends_nothing(
+    ahead: int, rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its sequence number does not fit, or it is answered by a question: data go on where they were."""
+    monkeypatch.setattr(files, "_ROWS", rows)
+    messages = list(payloads(1, 20, [300]))
+    content = b"".join(map(sofh, messages))
+    sent = [captures.tcp(content[at : at + 500], 1 + at) for at in range(0, len(content), 500)]
+    reset = captures.tcp(b"", 1 + 3 * 500 + ahead, flags=0x14)
+    packets = [captures.tcp(b"", 0, flags=2), *sent[:3], reset, *sent[3:]]
+    capture = write_pcap(tmp_path / "capture", timed(packets), link=RAW)
+    report = import_capture(capture, tmp_path / "folder", captured="tcp", framing="sofh")
+    assert report.problems == []
+    assert values(tmp_path / "folder") == {0: messages}
+
+
 def test_a_connection_that_was_left_out_ends(tmp_path: Path) -> None:
     """The next one on its ports is read."""
     message = sofh(b"one")

@@ -11,6 +11,7 @@ from aeron_spark.archive.search import TimesOf, first_at, index_time_position, r
 from aeron_spark.archive.segments import Extent, Recording
 from aeron_spark.archive.sources import RecordingSource
 from aeron_spark.errors import DataLossError, UsageError
+from aeron_spark.spark.log import LOG, facts
 from aeron_spark.spark.planning.data_loss import goes_on, lost, segment_path
 from aeron_spark.spark.planning.options import EARLIEST, LATEST, ReadOptions
 from aeron_spark.spark.planning.ranges import Range
@@ -112,6 +113,12 @@ class Bounds:
             if not goes_on(self._options):
                 raise
             # Nothing that is asked for is left out; the task finds out what can be read.
+            option, taken = ("endingTimestamp", "end") if is_end else ("startingTimestamp", "start")
+            LOG.warning(
+                "%s: recording %d of %s cannot be read where that time is searched: it is read from or to its %s",
+                option, recording.recording_id, self._options.path, taken,
+                extra=facts(path=self._options.path, recording=recording.recording_id),
+            )  # fmt: skip
             return extent.limit_position if is_end else extent.start_position
         return min(max(found, extent.start_position), extent.limit_position)
 

@@ -293,7 +293,7 @@ class CommittedPlanner:
         ledger = self._recent(fresh=True)
         warn_without_ledger(ledger.folder, self._options)
         starts = dict(ledger.positions if self._options.starting_positions.word == LATEST else ledger.starts)
-        return ledger.offset(starts, starts)
+        return ledger.marked(ledger.offset(starts, starts))
 
     def next_end(self, start: Offset, budget: Budget) -> Offset:
         """After as many entries as the budget allows, at least one."""

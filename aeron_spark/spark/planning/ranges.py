@@ -56,8 +56,9 @@ def share_out(
 ) -> dict[int, int]:
     """End position per recording for the next micro-batch.
 
-    The byte budget is shared in proportion to backlog, the message budget evenly and exactly; what one leaves of its share is
-    for those after it, so that a recording that ends inside a message holds nothing back. A recording whose next message is
+    The byte budget is shared in proportion to backlog, the message budget evenly and exactly; the bytes that one
+    leaves of its share are for those after it, and the messages of one that has none, so that a recording that ends inside a
+    message holds nothing back. A recording whose next message is
     larger than its share waits until budget is left over; if nothing fits at all, the first takes one message, so that a
     limit below one message still progresses. Those that got nothing (``waited``: for how many batches) come first, then the
     largest backlogs, so that busy recordings never starve a small one.

@@ -91,14 +91,14 @@ class SnapshotCache:
             starts[active], limits[active] = folder.extents(ids[active])
         return Snapshot(ids, starts, limits, self._identities[chosen])
 
-    def keep(self, offset: Offset, folder: RecordingSource) -> bool:
-        """Has an offset's recordings stay the query's, as without a restart; whether one of them was so no more."""
+    def keep(self, offset: Offset, folder: RecordingSource) -> list[int]:
+        """Has an offset's recordings stay the query's, as without a restart; ids of those that were so no more."""
         at, is_same = find(self._ids, offset.ids)
         is_same[is_same] = self._identities[at[is_same]] == offset.identities[is_same]
         left_out = at[is_same][~self._chosen[at[is_same]]]
         kept = [index for index in left_out.tolist() if stays_chosen(folder.recording_at(index), self._options)]
         self._chosen[kept] = True
-        return bool(kept)
+        return [int(self._ids[index]) for index in kept]
 
     def _learn(self, ids: Numbers, revisions: Numbers, recording_at: Callable[[int], Recording]) -> None:
         """Updates the cache for recordings that are new or whose catalog entry has changed."""

@@ -81,8 +81,14 @@ class UncommittedPlanner:
 
     def _keeping(self, offset: Offset, snapshot: Snapshot) -> Snapshot:
         """The snapshot, also of those of the offset's recordings that an extension or an update has given other names."""
-        if not self._cache.keep(offset, self.source):
+        kept = self._cache.keep(offset, self.source)
+        if not kept:
             return snapshot
+        LOG.warning(
+            "%s: recordings %s are read on, as the checkpoint has them, though the options no longer choose them: an extension "
+            "or an update has changed their session or channel. Options that were changed need a new checkpoint folder",
+            self._options.path, kept[:20], extra=facts(path=self._options.path, recordings=len(kept)),
+        )  # fmt: skip
         snapshot = self._recent(fresh=True)
         if self._pinned is not None:
             # It was pinned before the offset was known.
