@@ -6,11 +6,13 @@ Method: the story of `tests.kit.maintenance`, which the interop tests tell to a 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from aeron_spark import Archive, ArchivingMediaDriver, UsageError
 from tests.kit.maintenance import SEGMENT, Story
+from tests.python.conftest import SETTINGS
 from tests.python.test_archive import record
 
 
@@ -31,3 +33,16 @@ def test_segments_of_a_recording_that_begins_within_a_term(servers: ArchivingMed
     assert found.term_id(65_536) == -(2**31)
     with pytest.raises(UsageError, match="is active"):
         replace(found, stop_position=None).detachable()
+
+
+def test_an_id_with_segments_is_not_given_again(aeron_dir: Path, archive_dir: Path) -> None:
+    """The catalog was lost after an orderly end: what it named may be all that is left."""
+    with ArchivingMediaDriver(archive_dir, aeron_dir, settings=SETTINGS), Archive(aeron_dir=aeron_dir) as archive:
+        first, _ = record(archive, [b"precious"])
+    segment = archive_dir / f"{first}-0.rec"
+    held = segment.read_bytes()
+    (archive_dir / "archive.catalog").unlink()
+    with ArchivingMediaDriver(archive_dir, aeron_dir, settings=SETTINGS), Archive(aeron_dir=aeron_dir) as archive:
+        second, _ = record(archive, [b"another"])
+    assert second == first + 1
+    assert segment.read_bytes() == held

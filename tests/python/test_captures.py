@@ -820,3 +820,15 @@ def test_what_a_capture_can_make_us_keep_is_bounded(tmp_path: Path, monkeypatch:
         framing="sofh",
     )
     assert sum("too many connections wait" in one for one in report.problems) == 2
+
+
+def test_an_import_takes_no_id_with_segments(tmp_path: Path) -> None:
+    """A power failure took the records of the newest recordings, not their files."""
+    folder = tmp_path / "folder"
+    capture = write_pcap(tmp_path / "capture", timed([udp(b"one")]), link=RAW)
+    import_capture(capture, folder, captured="udp")
+    (folder / "7-0.rec").write_bytes(b"precious")
+    import_capture(capture, folder, captured="udp")
+    assert (folder / "7-0.rec").read_bytes() == b"precious"
+    with Folder(folder) as opened:
+        assert [one.recording_id for one in opened.recordings()] == [0, 8]

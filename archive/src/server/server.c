@@ -437,14 +437,13 @@ static as_result open_catalog(as_archive *archive)
     }
     const asi_catalog_writer writer = { .is_known = true, .file_sync_level = (int32_t)config->file_sync_level,
         .start = (uint32_t)(uint64_t)asi_mark_start_ms(archive->mark) & 0xFFFFFF, .boot = archive->server->boot };
-    const bool may_have_leftovers = is_after_crash || asi_catalog_get_writer(archive->catalog).is_known ||
-        asi_catalog_deleted_bytes(archive->catalog) > 0;
     judge_last_writer(archive, &options);
     result = asi_recover_catalog(archive->catalog, archive->files, config->archive_dir, &options, NULL);
     /* Also makes the catalog durable, which must come before files go: a purge that only the page cache knows would be undone by a
      * power failure, and its files would be missing. */
     result = AS_OK == result ? asi_catalog_set_writer(archive->catalog, &writer) : result;
-    if (AS_OK == result && may_have_leftovers)
+    /* After an orderly end, too: a catalog that was lost or is an older copy gives ids again whose segments are there. */
+    if (AS_OK == result)
     {
         result = asi_recover_leftovers(archive->catalog, archive->files, config->archive_dir, &archive->compaction->is_possible);
         archive->compaction->reclaimable_bytes = asi_catalog_deleted_bytes(archive->catalog);

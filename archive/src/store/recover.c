@@ -377,7 +377,7 @@ static bool delete_leftover(void *context, const char *name)
     {
         return true;
     }
-    search->highest_id = id > search->highest_id ? id : search->highest_id;
+    search->highest_id = id > search->highest_id && id < INT64_MAX - 1 ? id : search->highest_id; /* above it there are no ids */
     if (NULL != bsearch(&id, search->deleted, (size_t)search->deleted_count, sizeof(id), compare_ids))
     {
         char path[AS_PATH_MAX];

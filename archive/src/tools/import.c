@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "store/catalog.h"
+#include "store/recover.h"
 #include "store/segment_layout.h"
 #include "store/segment_write.h"
 #include "store/time_index_write.h"
@@ -140,6 +141,12 @@ as_result as_import_open(const char *archive_dir, as_import **import_out)
         const asi_catalog_params params = { .files = asi_file_ops_posix(), .archive_dir = import->dir,
             .capacity = ASI_CATALOG_DEFAULT_CAPACITY, .checksum = AS_CHECKSUM_NONE };
         result = asi_catalog_open(&params, &import->catalog);
+    }
+    if (AS_OK == result)
+    {
+        /* A power failure may have taken the records of the newest recordings, and left their segments. */
+        bool is_clean;
+        result = asi_recover_leftovers(import->catalog, asi_file_ops_posix(), import->dir, &is_clean);
     }
     if (AS_OK != result)
     {
