@@ -128,7 +128,7 @@ def run_replicate(options: argparse.Namespace) -> int:
             archive.try_stop_replication(replication_id)
         if work is not None:
             work.end()
-        return _print_copy(archive, copy, options)
+        return _print_copy(archive, copy, options, goal)
 
 
 def _goal(archive: Archive, options: argparse.Namespace) -> int | None:
@@ -151,7 +151,7 @@ def _goal(archive: Archive, options: argparse.Namespace) -> int | None:
         return None  # the replication itself reports what is wrong
 
 
-def _print_copy(archive: Archive, copy: _Copy, options: argparse.Namespace) -> int:
+def _print_copy(archive: Archive, copy: _Copy, options: argparse.Namespace, goal: int | None) -> int:
     if copy.recording_id is None or copy.start is None:
         print_answer(
             options,
@@ -160,7 +160,12 @@ def _print_copy(archive: Archive, copy: _Copy, options: argparse.Namespace) -> i
         )
         return 0
     end = archive.max_recorded_position(copy.recording_id)
+    is_whole = copy.is_merged or copy.is_synced or goal is None or end >= goal
+    # An archive does not tell why a replay broke off: its source may have died, or have cut the recording.
+    is_short = copy.is_ended and not is_whole
     state = "merged with the live stream" if copy.is_merged else "whole" if copy.is_synced else "ended"
+    if is_short:
+        state = f"ended before {goal}, as far as the source went: see whether its archive is well, and run it again"
     print_answer(
         options,
         {
@@ -173,7 +178,7 @@ def _print_copy(archive: Archive, copy: _Copy, options: argparse.Namespace) -> i
         },
         f"recording {copy.recording_id}: {end - copy.start:,} bytes, from {copy.start} to {end}, {state}",
     )
-    return 0
+    return 1 if is_short else 0
 
 
 # -- update-channel, migrate-segments ----------------------------------------------------------------------------------------

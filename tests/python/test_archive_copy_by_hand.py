@@ -5,6 +5,7 @@ Method: an archive that copies its own recordings, and one with a credentials fi
 
 from __future__ import annotations
 
+import argparse
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from aeron_spark import Archive, ArchivingMediaDriver, Folder, MediaDriver
 from aeron_spark.archive.server import ArchiveServer
 from aeron_spark.archive.users import user_line
+from aeron_spark.cli import archive_copy
 from aeron_spark.cli.__main__ import main
 from aeron_spark.cli.progress import Work
 from tests.python.test_archive import record
@@ -136,3 +138,21 @@ def test_progress_tells_what_is_known() -> None:
     assert "5.0 MB of 20.0 MB" in known.line(known._started + 1)
     assert known.line(known._started + 1).endswith("0:00:03 left")
     assert unknown.line(unknown._started + 1) == "copied: 5.0 MB, 5.0 MB a second"
+
+
+@pytest.mark.parametrize(("end", "synced", "code"), [(64, False, 1), (128, False, 0), (64, True, 0)])
+def test_a_copy_that_broke_off_is_no_success(
+    end: int, synced: bool, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An archive ends it without an error where the source's replay ends early."""
+
+    class Here:
+        @staticmethod
+        def max_recorded_position(_: int) -> int:
+            return end
+
+    copy = archive_copy._Copy()
+    copy.recording_id, copy.start, copy.is_ended, copy.is_synced = 3, 0, True, synced
+    options = argparse.Namespace(json=False)
+    assert archive_copy._print_copy(Here(), copy, options, 128) == code  # type: ignore[arg-type]
+    assert ("ended before 128" in capsys.readouterr().out) == bool(code)
