@@ -204,8 +204,8 @@ class TcpSink(_Sink):
     def _count_own(self, flow: _Flow, packets: Packets) -> int:
         """How many are of the connection; behind its end others can be of one whose beginning was not captured.
 
-        What lies within it was sent again, or late. What goes on where it ended shows that it has not: a RST that does not fit is
-        ignored by who receives it.
+        What lies within it was sent again, or late. What goes on where it ended shows that it has not: a RST that does not fit
+        is ignored by who receives it.
         """
         if flow.order is None or flow.end < 0 or not len(packets):
             return len(packets)
