@@ -50,6 +50,7 @@ OnProgress = Callable[[int, int], object]
 _PART = re.compile(r"\.(.+)\.[0-9a-f]{16}\.part", re.ASCII)
 # Spec: 06 §3.1 - version, length, next recording id, alignment.
 _HEADER = struct.Struct("<iiqi12x")
+_WRITER_BYTES = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -370,7 +371,9 @@ class _Restore:
                 records.setdefault(entry.recording.recording_id, target[entry.offset : entry.offset + entry.length])
         files = segment_files(self._folder)
         next_ids += [file.recording_id + 1 for file in files if file.recording_id < 1 << 62]
-        data = _HEADER.pack(version, length, max(next_ids), alignment)
+        # Behind these fields stands which archive wrote last, and how: it decides what of the last frames counts after a crash.
+        writer = bytes(_WRITER_BYTES) if target is None else target[_HEADER.size - _WRITER_BYTES : _HEADER.size]
+        data = _HEADER.pack(version, length, max(next_ids), alignment)[:-_WRITER_BYTES] + writer
         data += b"".join(records[recording_id] for recording_id in sorted(records))
         return data + bytes(-len(data) % CATALOG_PAGE)
 

@@ -480,7 +480,11 @@ def test_one_recording_and_then_the_other(saved: Path, tmp_path: Path) -> None:
     assert digest(folder, 1) == digest(saved, 1)
     with Catalog(folder) as catalog:
         assert catalog.info().next_recording_id == 2
+    # Who wrote the folder last, and how: after a crash the next start asks it.
+    own = folder / "archive.catalog"
+    own.write_bytes(own.read_bytes()[:20] + b"last writer!" + own.read_bytes()[32:])
     assert restored(saved, folder).recordings == (0,)
+    assert own.read_bytes()[20:32] == b"last writer!"
     assert_verified(folder)
     assert digest(folder) == digest(saved)
     assert restored(saved, folder).files == 0
