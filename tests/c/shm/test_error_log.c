@@ -114,6 +114,7 @@ static void a_kind_is_told_whatever_others_filled(void)
     asi_error_log_record_of_peer(&log, 28, "no room for log 5", "no room", 1);
     const entries read = read_all(section, SECTION, 0);
     CHECK(is_text(&read.items[read.count - 1], "no room"));
+    asi_error_log_close(&log);
 }
 
 /* Texts that a peer can vary use a quarter of the log, then only their kind is counted; other errors still fit. */
