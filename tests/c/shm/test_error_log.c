@@ -97,19 +97,25 @@ static void sink_hears_of_what_a_full_log_can_not_take(void)
     asi_error_log_close(&log);
 }
 
-/* What is told by its kind has a place also where the half of the log that peers may fill is full. */
-static void a_kind_is_told_whatever_others_filled(void)
+/* Opens a log in which peers have reported more errors than fit. */
+static void fill_by_peers(asi_error_log *log, uint8_t *section, int64_t *errors, const char *kind)
+{
+    char text[64];
+    asi_error_log_init(log, section, SECTION, errors);
+    for (int i = 0; i < SECTION; i++)
+    {
+        snprintf(text, sizeof(text), "session %d is unknown", i);
+        asi_error_log_record_of_peer(log, 1, text, kind, i);
+    }
+}
+
+/* A kind is recorded also where the half of the log that peers may fill is full. */
+static void a_kind_is_recorded_whatever_others_filled(void)
 {
     static uint8_t section[SECTION] __attribute__((aligned(64)));
     int64_t errors = 0;
-    char text[64];
     asi_error_log log;
-    asi_error_log_init(&log, section, SECTION, &errors);
-    for (int i = 0; i < SECTION; i++)
-    {
-        snprintf(text, sizeof(text), "host %d sends", i);
-        asi_error_log_record_of_peer(&log, 1, text, NULL, i);
-    }
+    fill_by_peers(&log, section, &errors, NULL);
     CHECK(log.next_offset > SECTION / 3 && log.next_offset <= SECTION / 2);
     asi_error_log_record_of_peer(&log, 28, "no room for log 5", "no room", 1);
     const entries read = read_all(section, SECTION, 0);
@@ -122,14 +128,8 @@ static void texts_with_numbers_of_others_fill_a_quarter(void)
 {
     static uint8_t section[SECTION] __attribute__((aligned(64)));
     int64_t errors = 0;
-    char text[64];
     asi_error_log log;
-    asi_error_log_init(&log, section, SECTION, &errors);
-    for (int i = 0; i < SECTION; i++)
-    {
-        snprintf(text, sizeof(text), "session %d is unknown", i);
-        asi_error_log_record_of_peer(&log, 1, text, "unknown sessions", i);
-    }
+    fill_by_peers(&log, section, &errors, "unknown sessions");
     CHECK_I64(errors, SECTION);
     CHECK(log.next_offset > SECTION / 5 && log.next_offset < SECTION / 3);
     asi_error_log_record_of_peer(&log, 2, "another thing", NULL, 1);
@@ -260,7 +260,7 @@ int main(void)
     RUN(records_distinct_errors);
     RUN(sink_hears_of_each_error_once);
     RUN(sink_hears_of_what_a_full_log_can_not_take);
-    RUN(a_kind_is_told_whatever_others_filled);
+    RUN(a_kind_is_recorded_whatever_others_filled);
     RUN(texts_with_numbers_of_others_fill_a_quarter);
     RUN(full_log_keeps_what_it_has);
     RUN(stock_bytes_come_out_the_same);
