@@ -387,7 +387,7 @@ static void fail_in_each_way(raw_session *session, int64_t recording_id)
 }
 
 /* The texts of clients' requests have numbers and names of the clients' choice. When such texts fill their quarter of the log,
- * those are told by their kind, and the archive's own errors still have room. */
+ * those are recorded by their kind, and the archive's own errors still have room. */
 static void texts_of_requests_take_a_quarter_of_the_log(void)
 {
     rig_open(&rig);

@@ -1,5 +1,5 @@
 /* Goal: columns of messages that are longer than the receiver window over UDP are the published messages, nothing behind them is
- * held up, and where the image stands is told right. Method: our driver with its default window of 128 KiB, a client invoked on
+ * held up, and the image's position is right. Method: our driver with its default window of 128 KiB, a client invoked on
  * the same thread, and UDP over loopback. Spec: 02 §8, 04 §8. */
 #include "ports.h"
 #include "world.h"

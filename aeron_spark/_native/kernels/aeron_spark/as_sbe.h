@@ -117,7 +117,7 @@ as_result as_sbe_batch_open(const as_sbe_plan *plan, as_sbe_batch **batch) AS_MU
 void as_sbe_batch_close(as_sbe_batch *batch);
 /* Walks `count` messages, each within [starts[i], ends[i]) of `bytes`, which is borrowed until the next walk. AS_E_INTERNAL: no
  * memory. AS_E_USAGE: more entries that take no bytes than 2^20 (or max_entries, if that is more) and 64 for each message; fewer
- * messages may be walked, and one always. Messages that can't be decoded are told by as_sbe_batch_errors. */
+ * messages may be walked, and one always. as_sbe_batch_errors names messages that can't be decoded. */
 as_result as_sbe_batch_walk(as_sbe_batch *batch, const uint8_t *bytes, const int64_t *starts, const int64_t *ends, int64_t count)
     AS_MUST_USE;
 /* The same, and as_sbe_gather of the root block's tasks, some messages at a time, while they are in the cache. */

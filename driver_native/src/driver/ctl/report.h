@@ -12,7 +12,7 @@ void asi_conductor_count(asi_conductor *conductor, int32_t system_counter_id, in
 /* Writes this thread's last failure to the distinct error log. */
 void asi_conductor_log_failure(asi_conductor *conductor, as_result result);
 /* The same for a command that a client is told has failed: its texts hold channels and ids of the client's. They fill a quarter
- * of the log, then they are told by their error alone. */
+ * of the log, then only their error is recorded. */
 void asi_conductor_log_command_failure(asi_conductor *conductor, as_result result);
 /* The same for failures that any host can cause with datagrams, and whose texts contain ever new numbers. They fill at most half
  * of the log; those beyond the conductor's budget of peer failures are only counted. */
