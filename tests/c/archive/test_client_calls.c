@@ -119,17 +119,23 @@ static void send_descriptor(int64_t correlation_id, int64_t recording_id)
     send_event(&event, 0);
 }
 
-static void each_descriptor_extends_the_time_of_a_listing(void)
+/* Of two recordings. */
+static as_archive_call *send_listing(as_on_recording on_recording, int *count)
 {
-    open_silent();
-    int count = 0;
     as_archive_request request;
     as_archive_request_init(&request, AS_OP_LIST_RECORDINGS);
     request.recording_id = 0;
     request.count = 2;
-    request.on_recording = count_recording;
-    request.context = &count;
-    as_archive_call *listing = send_call(&request);
+    request.on_recording = on_recording;
+    request.context = count;
+    return send_call(&request);
+}
+
+static void each_descriptor_extends_the_time_of_a_listing(void)
+{
+    open_silent();
+    int count = 0;
+    as_archive_call *listing = send_listing(count_recording, &count);
     as_archive_call *position = send_position_call();
     int64_t value = 0;
     ahead_ns = 9 * SECOND_NS;
@@ -196,13 +202,7 @@ static void a_handler_that_closes_its_call_is_too_early(void)
 {
     open_silent();
     int count = 0;
-    as_archive_request request;
-    as_archive_request_init(&request, AS_OP_LIST_RECORDINGS);
-    request.recording_id = 0;
-    request.count = 2;
-    request.on_recording = close_own_call;
-    request.context = &count;
-    as_archive_call *listing = send_call(&request);
+    as_archive_call *listing = send_listing(close_own_call, &count);
     closed_inside_handler = listing;
     send_descriptor(as_archive_call_correlation_id(listing), 0);
     poll_once_handled();
