@@ -23,7 +23,14 @@ from aeron_spark.cli.archive_export import time_ns
 from aeron_spark.cli.archive_session import add_running, connect, known, print_answer
 from aeron_spark.cli.common import at_least, int32, print_json, recording_ids, standard_input, utc_time
 from aeron_spark.cli.progress import Progress, number, size
-from aeron_spark.cli.replay_keys import COMMANDS, KEYS, commands_of_lines, keys_of_terminal, parse_speed
+from aeron_spark.cli.replay_keys import (
+    COMMANDS,
+    KEYS,
+    commands_of_lines,
+    is_in_foreground,
+    keys_of_terminal,
+    parse_speed,
+)
 from aeron_spark.client import Client
 from aeron_spark.errors import UsageError
 from aeron_spark.publication import Publication
@@ -305,7 +312,7 @@ def _publications(
 def _commands(options: argparse.Namespace) -> Iterator[Callable[[], Sequence[Command]]]:
     if options.commands:
         yield commands_of_lines(standard_input().fileno())
-    elif sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty():
+    elif sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty() and is_in_foreground(sys.stdin.fileno()):
         with keys_of_terminal(sys.stdin.fileno()) as keys:
             yield keys
     else:

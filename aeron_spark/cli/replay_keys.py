@@ -14,9 +14,9 @@ from contextlib import contextmanager
 
 from aeron_spark.archive.time_text import parse_time_ns
 from aeron_spark.errors import UsageError
-from aeron_spark.tables.replay import Command
+from aeron_spark.tables.replay import Command, checked_speed
 
-__all__ = ["COMMANDS", "KEYS", "commands_of_lines", "keys_of_terminal", "parse_speed"]
+__all__ = ["COMMANDS", "KEYS", "commands_of_lines", "is_in_foreground", "keys_of_terminal", "parse_speed"]
 
 KEYS = "space pause or go on, n next message, + twice as fast, - half as fast, f and b 10 s forward and back, q quit"
 COMMANDS = "pause, resume, step [N], speed N|max, seek TIME|+SECONDS|-SECONDS, quit"
@@ -33,11 +33,12 @@ _MOST_BYTES = 4096
 
 
 def parse_speed(text: str) -> float:
-    """`max`, or a number. UsageError: neither."""
+    """`max`, or a number. UsageError: neither, or no replay has it."""
     try:
-        return math.inf if text == "max" else float(text)
+        speed = math.inf if text == "max" else float(text)
     except ValueError:
         raise UsageError(f"speed {text!r} is neither a number, like 1 or 0.5, nor max") from None
+    return checked_speed(speed)
 
 
 def _command(line: str) -> Command:
@@ -88,6 +89,14 @@ def commands_of_lines(fd: int) -> Callable[[], Sequence[Command]]:
     return taken
 
 
+def is_in_foreground(fd: int) -> bool:
+    """Whether the terminal's keys are this program's: one in the background is stopped when it asks for them."""
+    try:
+        return os.tcgetpgrp(fd) == os.getpgrp()
+    except OSError:  # not the terminal that controls this process, so none that stops it
+        return True
+
+
 @contextmanager
 def keys_of_terminal(fd: int) -> Iterator[Callable[[], Sequence[Command]]]:
     """Keys that were pressed; the terminal is as it was afterwards."""
@@ -98,7 +107,7 @@ def keys_of_terminal(fd: int) -> Iterator[Callable[[], Sequence[Command]]]:
         yield (
             lambda: (
                 [_OF_KEY[key] for key in _keys(os.read(fd, _MOST_BYTES)) if key in _OF_KEY]
-                if select.select([fd], [], [], 0)[0]
+                if is_in_foreground(fd) and select.select([fd], [], [], 0)[0]
                 else ()
             )
         )

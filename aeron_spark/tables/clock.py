@@ -19,10 +19,12 @@ from aeron_spark.archive.time_text import TimeSource
 from aeron_spark.errors import DataLossError, UsageError
 from aeron_spark.tables.pruning import Borders, Known
 
-__all__ = ["TIMESTAMP", "UNITS", "Clock", "both"]
+__all__ = ["MERGE_TIME", "TIMESTAMP", "UNITS", "Clock", "both"]
 
 TIMESTAMP = "timestamp"
 UNITS = ("ns", "us")
+#: The clock's time in ns, by which recordings are merged. No field of SBE can have this name.
+MERGE_TIME = pa.field("time of the merge", pa.timestamp("ns", "UTC"))
 _time, _no_time = pc.field(TIMESTAMP), pc.field(TIMESTAMP).is_null()
 _COLUMNS = {"index": "next_position", "reserved": "reserved_value", "sbe": "value"}
 
@@ -46,18 +48,19 @@ class Clock:
         self._is_ascending = is_ascending or source.kind == "index"
 
     def times(self, source: RecordingSource | None, recording: Recording | None, batch: pa.RecordBatch) -> pa.Array:
-        """The times of a batch's messages, null where they are not known; the array shares no memory with the batch."""
+        """The times of a batch's messages in ns, null where they are not known; they share no memory with the batch."""
         column = batch.column(self.column)
         if self._field_times is not None or self.kind == "reserved":
-            return self._as_column(self._own_times(column))
+            return self._own_times(column)
         if source is None or recording is None:
             raise UsageError("a live stream has no time index: name the messages' own times, timestamp='reserved(ns)'")
-        return self._as_column(source.index_times_at(recording.recording_id, pc.subtract(column, 1)))
+        return source.index_times_at(recording.recording_id, pc.subtract(column, 1))
 
     def _own_times(self, column: pa.Array) -> pa.Array:
         return reserved_times(column, self._unit) if self._field_times is None else self._field_times(column)
 
-    def _as_column(self, times: pa.Array) -> pa.Array:
+    def as_column(self, times: pa.Array) -> pa.Array:
+        """Times in ns as the column `timestamp`."""
         if times.type == self.field.type:
             return times
         numbers = times.cast(pa.int64())
@@ -78,7 +81,7 @@ class Clock:
         if self.kind == "index":
             # In one call, since each opens the index: the first of them begin parts, the others end parts.
             asked = pa.array(np.concatenate([starts[:-1], ends[1:] - 1]))
-            times = self._as_column(source.index_times_at(recording.recording_id, asked))
+            times = self.as_column(source.index_times_at(recording.recording_id, asked))
             behind = len(borders) - 2
             at = {TIMESTAMP: times[: len(borders) - 1]}
             return Known(lambda first, last: _between(times[first], times[behind + last]), at)
@@ -86,7 +89,7 @@ class Clock:
         @functools.cache
         def time(position: int) -> pa.Scalar:
             found = self._first_from(source, recording, position, limit)
-            return self._as_column(pa.array([found], pa.timestamp("ns", "UTC")))[0]
+            return self.as_column(pa.array([found], pa.timestamp("ns", "UTC")))[0]
 
         return Known(lambda first, last: _between(time(int(starts[first])), time(int(ends[last]))), {})
 

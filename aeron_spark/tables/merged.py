@@ -20,7 +20,7 @@ from aeron_spark.archive.times import time_ns
 from aeron_spark.closing import Closing
 from aeron_spark.errors import ClosedError, UsageError
 from aeron_spark.given import reader_of
-from aeron_spark.tables.clock import TIMESTAMP
+from aeron_spark.tables.clock import MERGE_TIME
 
 __all__ = ["MEMORY_BYTES", "Merged", "Part", "Run", "merge"]
 
@@ -91,7 +91,7 @@ class Run:
         return True
 
     def _take(self, batch: pa.RecordBatch) -> None:
-        column = batch.column(TIMESTAMP)
+        column = batch.column(MERGE_TIME.name)
         known = np.asarray(column.is_valid())
         numbers = column.cast(pa.int64()).fill_null(0).to_numpy()
         if self._latest == _EARLIEST:
@@ -156,12 +156,15 @@ class Merged(Closing):
     Each row is given once. Thread rule: one thread at a time.
     """
 
-    def __init__(self, schema: pa.Schema, parts: Iterator[Part], close: Callable[[], object]) -> None:
+    def __init__(
+        self, schema: pa.Schema, parts: Iterator[Part], close: Callable[[], object], *, since_ns: int | None = None
+    ) -> None:
         #: Of the batches.
         self.schema = schema
         self._parts = parts
         self._close = close
         self._rest: Part | None = None
+        self._since_ns = _EARLIEST if since_ns is None else since_ns
         self._is_open = True
 
     def until(self, when: datetime | int) -> Iterator[pa.RecordBatch]:
@@ -186,7 +189,12 @@ class Merged(Closing):
             raise ClosedError("this merge is closed: call by_time() again")
         if self._rest is not None:
             return self._rest
-        return next(self._parts, None)
+        while (part := next(self._parts, None)) is not None:
+            if early := int(part.times.searchsorted(self._since_ns)):
+                part = part.slice(early, len(part.times))
+            if len(part.times):
+                break
+        return part
 
     def _columns(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         return batch if batch.schema.equals(self.schema) else batch.select(self.schema.names)

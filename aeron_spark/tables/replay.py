@@ -17,19 +17,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from aeron_spark.errors import UsageError, WaitTimeoutError
 from aeron_spark.publication import Publication
-from aeron_spark.tables.clock import TIMESTAMP
 from aeron_spark.tables.merged import Part
 from aeron_spark.tables.scans import Scan
 from aeron_spark.tables.shift import Shift
 from aeron_spark.timed import Spread, Timed, TimedPublisher, now_ns
 from aeron_spark.types import Outcome
 
-__all__ = ["Command", "Replay", "State", "Summary"]
+__all__ = ["Command", "Replay", "State", "Summary", "checked_speed"]
 
 #: A call into C lasts no longer, so that commands are obeyed soon.
 SLICE_S = 0.05
@@ -84,15 +81,10 @@ class _Feed:
     """Messages from a time on, merged and made ready by a thread of its own."""
 
     def __init__(self, messages: Scan, start_ns: int | None, ready: Callable[[Part], Timed]) -> None:
-        if start_ns is not None:
-            # By the column's own unit, rounded down: no message at or after the time is left out.
-            kind = messages.select([TIMESTAMP]).schema.field(0).type
-            when = pa.scalar(start_ns, pa.timestamp("ns", "UTC")).cast(kind, safe=False)
-            messages = messages.filter(pc.field(TIMESTAMP) >= when)
         self._queue: queue.Queue[Timed | BaseException | None] = queue.Queue(_AHEAD)
         self._is_over = threading.Event()
         self._ready = ready
-        self._merged = messages.by_time()
+        self._merged = messages.by_time(start_ns)
         self._thread = threading.Thread(target=self._run, name="aeron-replay", daemon=True)
         self._thread.start()
 
@@ -152,7 +144,7 @@ class Replay:
         commands: Callable[[], Sequence[Command]] = tuple,
         on_progress: Callable[[State], object] | None = None,
     ) -> None:
-        self.state = State(speed=_checked(speed))
+        self.state = State(speed=checked_speed(speed))
         self._messages = messages.select(["recording_id", "reserved_value", "value"])
         self._publication_of = publication_of
         self._loop = loop
@@ -165,6 +157,8 @@ class Replay:
         self._publisher = TimedPublisher(self._publications)
         self._steps = 0
         self._seek_ns: int | None = None
+        #: Where the last seek went, until a message is published.
+        self._sought_ns: int | None = None
         self._is_anchored = self._is_new_round = False
         self._ended = ""
         #: Where the clock of the recordings stands in a pause.
@@ -219,7 +213,8 @@ class Replay:
 
     def _round(self) -> None:
         """From the start, or from where a seek goes, to the end, or to the next seek."""
-        start_ns, self._seek_ns = self._seek_ns, None
+        start_ns = self._sought_ns = self._seek_ns
+        self._seek_ns = None
         self._is_anchored = False
         self._is_new_round = start_ns is None
         feed = _Feed(self._messages, start_ns, self._timed)
@@ -276,7 +271,7 @@ class Replay:
                 state.messages += accepted
                 state.bytes += messages.bytes_between(done, done + accepted)
                 done += accepted
-                state.time_ns = int(messages.times[done - 1])
+                state.time_ns, self._sought_ns = int(messages.times[done - 1]), None
                 self._steps = max(self._steps - accepted, 0)
             self._check_held(accepted, int(messages.times[done]) if done < messages.count else None)
             if self._on_progress is not None:
@@ -285,19 +280,16 @@ class Replay:
     def _check_held(self, accepted: int, next_ns: int | None) -> None:
         """Count what subscribers hold back; a long wait moves the schedule."""
         blocked, now, state = self._publisher.blocked, time.monotonic(), self.state
+        since = now if blocked is None else now - blocked[1]
         if blocked is None or accepted:
-            if self._held_since is not None:
-                held = now - self._held_since
-                state.held_s += held
-                if held >= HELD_S and next_ns is not None and not state.is_paused:
-                    self._anchor(next_ns, now_ns())
-            self._held_since, state.waits_for = None, ""
+            held = self._end_wait(since)
+            if held >= HELD_S and next_ns is not None and not state.is_paused:
+                self._anchor(next_ns, now_ns())
         if blocked is None:
             return
-        status, seconds = blocked
         if self._held_since is None:
-            self._held_since = now - seconds
-        state.waits_for = "a subscriber" if status == Outcome.NOT_CONNECTED else "slow subscribers"
+            self._held_since = since
+        state.waits_for = "a subscriber" if blocked[0] == Outcome.NOT_CONNECTED else "slow subscribers"
         if 0 < self._wait_s <= now - self._held_since:
             failure = WaitTimeoutError(
                 f"the replay waited {self._wait_s:g} s for {state.waits_for}; {state.messages:,} messages were published, the "
@@ -305,6 +297,13 @@ class Replay:
             )
             failure.accepted = state.messages
             raise failure
+
+    def _end_wait(self, now: float) -> float:
+        """Count how long subscribers have held the replay back, now that they do not."""
+        held = 0.0 if self._held_since is None else now - self._held_since
+        self.state.held_s += held
+        self._held_since, self.state.waits_for = None, ""
+        return held
 
     # -- the schedule and its commands -----------------------------------------------------------------------------------
 
@@ -332,8 +331,8 @@ class Replay:
         if command.kind == "quit":
             self._ended = "quit"
         elif command.kind in {"seek", "move"}:
-            base = 0 if command.kind == "seek" else state.time_ns if state.time_ns is not None else due
-            if base is not None:
+            places = (0,) if command.kind == "seek" else (self._seek_ns, self._sought_ns, state.time_ns, due)
+            if (base := next((one for one in places if one is not None), None)) is not None:
                 self._seek_ns = max(min(base + int(command.value), 2**62 - 1), 1 - 2**62)
         elif command.kind == "step":
             self._pause(is_paused=True)
@@ -343,7 +342,7 @@ class Replay:
         else:
             factor = {"faster": 2.0, "slower": 0.5}.get(command.kind)
             if factor is None:
-                state.speed = _checked(command.value)
+                state.speed = checked_speed(command.value)
             elif not math.isinf(state.speed):
                 state.speed = min(max(state.speed * factor, _MIN_SPEED), _MAX_SPEED)
             if due is not None and not state.is_paused:
@@ -354,6 +353,7 @@ class Replay:
         if is_paused == state.is_paused:
             return
         state.is_paused = is_paused
+        self._end_wait(time.monotonic())  # a pause is nobody's wait
         if not is_paused:
             self._steps = 0
             if self._is_anchored:
@@ -362,7 +362,8 @@ class Replay:
             self._stands_ns = due
 
 
-def _checked(speed: float) -> float:
+def checked_speed(speed: float) -> float:
+    """The speed. UsageError: no replay has it."""
     if not (_MIN_SPEED <= speed <= _MAX_SPEED or speed == math.inf):
         raise UsageError(f"a speed of {speed} is not from {_MIN_SPEED:g} to {_MAX_SPEED:g}, nor max")
     return speed

@@ -15,7 +15,7 @@ from aeron_spark.archive.sources import RecordingSource
 from aeron_spark.batch import FIELDS, RECORDING_ID, ColumnMemory, column_memory, with_column
 from aeron_spark.errors import UsageError
 from aeron_spark.names import check_columns
-from aeron_spark.tables.clock import TIMESTAMP, Clock
+from aeron_spark.tables.clock import MERGE_TIME, TIMESTAMP, Clock
 from aeron_spark.tables.dictionaries import as_dictionary, with_dictionary
 from aeron_spark.tables.filters import NO_TIMES, fields_of, rows_of
 from aeron_spark.tables.payload import Decoded, SbeColumns
@@ -55,7 +55,7 @@ class Layout:
 class RowMaker:
     """Makes the rows of passes: `columns` of the messages that `expression` selects. Any number of threads.
 
-    `dictionaries`: text is in them.
+    `dictionaries`: text is in them. `merges`: the rows have the column `MERGE_TIME` besides.
     """
 
     def __init__(
@@ -65,13 +65,15 @@ class RowMaker:
         expression: pc.Expression | None,
         *,
         dictionaries: bool = False,
+        merges: bool = False,
     ) -> None:
         self._layout = layout
-        self._columns = list(columns)
+        self._columns = [*columns, MERGE_TIME.name] if merges else list(columns)
         self._expression = expression
         of_filter = set() if expression is None else set(fields_of(expression, layout.schema))
         used = {*columns, *of_filter}
         self.schema = layout.schema_of(columns, dictionaries=dictionaries)
+        self.schema = self.schema.append(MERGE_TIME) if merges else self.schema
         self._has_dictionaries = dictionaries
         #: Columns of the filter that can narrow what is read.
         self.narrowing = of_filter & layout.of_message
@@ -80,11 +82,13 @@ class RowMaker:
         sbe = layout.sbe
         self._of_sbe = sorted(used & layout.of_sbe)
         self._decodes = sbe is not None and (bool(self._of_sbe) or not sbe.is_row_per_message)
-        self._clock = layout.clock if TIMESTAMP in used & layout.of_message else None
-        self._kept = [name for name in layout.schema.names if name in used & layout.of_message]
+        of_message = used & layout.of_message
+        self._times = [name for name in (TIMESTAMP,) if name in of_message] + ([MERGE_TIME.name] if merges else [])
+        self._clock = layout.clock if self._times else None
+        self._kept = [name for name in layout.schema.names if name in of_message - {TIMESTAMP}] + self._times
         self._of_filter = [name for name in layout.schema.names if name in of_filter]
         self._filters_first = not of_filter & layout.of_sbe
-        needed = [name for name in self._kept if name != TIMESTAMP]
+        needed = [name for name in self._kept if name not in self._times]
         needed += [self._clock.column] if self._clock is not None else []
         needed += ["value", "position"] if self._decodes else []
         #: Columns of a source's batches; one is needed to count rows by.
@@ -112,7 +116,11 @@ class RowMaker:
         """The rows of a source's batch, in one as a rule. DataLossError follows them where a message cannot be decoded."""
         expression = self._expression if is_filtered else None
         if self._clock is not None:
-            batch = with_column(batch, self._clock.field, self._clock.times(source, recording, batch))
+            times = self._clock.times(source, recording, batch)
+            if TIMESTAMP in self._times:
+                batch = with_column(batch, self._clock.field, self._clock.as_column(times))
+            if MERGE_TIME.name in self._times:
+                batch = with_column(batch, MERGE_TIME, times)
         if expression is not None and self._filters_first:
             batch = self._selected(batch, expression)
         if not self._decodes or not batch.num_rows:

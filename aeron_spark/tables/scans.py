@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, NoReturn, cast
 
 import pyarrow as pa
@@ -28,6 +29,7 @@ from aeron_spark.archive.search import tail_position
 from aeron_spark.archive.segments import Extent
 from aeron_spark.archive.sources import RecordingSource
 from aeron_spark.archive.time_text import parse_time_source
+from aeron_spark.archive.times import time_ns
 from aeron_spark.batch import DEFAULT_BYTES, DEFAULT_ROWS, Batches
 from aeron_spark.errors import DataLossError, UsageError
 from aeron_spark.given import Given
@@ -278,31 +280,35 @@ class Scan(dataset.FileSystemDataset):  # type: ignore[misc]
         taken = _Pass(made, stop, held)
         return Batches(rows.schema, taken, taken.close)
 
-    def by_time(self) -> Merged:
-        """The rows of all recordings in one order, that of their times: see `Merged`.
+    def by_time(self, since: datetime | int | None = None) -> Merged:
+        """The rows of all recordings in one order, that of the scan's times (`timestamp=`): see `Merged`.
 
         A recording keeps its own order: a message that is earlier than one before it, or that has no time, counts as of the
-        time before it. At equal times the recording with the lower id is first. About 64 MiB are read ahead, whatever the
-        number of recordings. UsageError: a scan of a live stream, or with `follow`; a recording whose first messages have
-        no time.
+        time before it. At equal times the recording with the lower id is first. `since` (ns since 1970-01-01 UTC, or a
+        datetime): without the rows before that time, where what is before it need not be read. About 64 MiB are read ahead;
+        with more than 500 recordings, a piece of 64 KiB of each. UsageError: a scan of a live stream, or with `follow`; a
+        recording whose first messages have no time.
         """
         plan = self._plan
         if plan.is_live or plan.follow:
             raise UsageError(
                 "only what is recorded can be put in the order of time: leave out follow, and name recordings"
             )
-        if TIMESTAMP not in plan.layout.schema.names:
+        if plan.layout.clock is None:
             raise UsageError(NO_TIMES)
-        rows = RowMaker(plan.layout, list(dict.fromkeys([*self._columns, TIMESTAMP])), self._expression)
+        rows = RowMaker(plan.layout, self._columns, self._expression, merges=True)
+        since_ns = None if since is None else time_ns(since)
         held = ExitStack()
         try:
             source = held.enter_context(plan.opened())
-            runs = _runs(plan, source, rows, held)
-            made = merge(runs, max_rows=plan.bounds.rows)
+            spans = _spans(plan, source, rows)
+            if since_ns is not None and TIMESTAMP in plan.layout.of_message:
+                spans = _since(spans, _spans(plan, source, _rows_from(plan.layout, since_ns)))
+            made = merge(_runs(plan, source, rows, spans, held), max_rows=plan.bounds.rows)
         except BaseException:
             held.close()
             raise
-        return Merged(self.schema, made, held.close)
+        return Merged(self.schema, made, held.close, since_ns=since_ns)
 
     @functools.cached_property
     def _rows(self) -> RowMaker:
@@ -450,15 +456,35 @@ def _recorded(plan: _Plan, source: RecordingSource, rows: RowMaker, stop: Stop) 
     return in_parallel(source, pieces, rows, plan.bounds, on_done, threads=plan.threads, stop=stop)
 
 
-def _runs(plan: _Plan, source: RecordingSource, rows: RowMaker, held: ExitStack) -> list[Run]:
+def _rows_from(layout: Layout, since_ns: int) -> RowMaker:
+    """What begins at or after a time: by the column's own unit, rounded down, so that no such message is left out."""
+    assert layout.clock is not None  # noqa: S101 - by_time was asked
+    kind = layout.clock.field.type
+    when = pa.scalar(since_ns, pa.timestamp("ns", "UTC")).cast(kind, safe=False)
+    return RowMaker(layout, [], pc.field(TIMESTAMP) >= when)
+
+
+def _since(spans: Sequence[Piece], later: Sequence[Piece]) -> list[Piece]:
+    """The spans from the first on of what is later, in each recording: what is behind it counts as later, too."""
+    first: dict[int, int] = {}
+    for one in later:
+        first.setdefault(one.recording.recording_id, one.part.start)
+    found = []
+    for one in spans:
+        start = max(one.part.start, first.get(one.recording.recording_id, one.part.end))
+        if start < one.part.end:
+            found.append(replace(one, part=replace(one.part, start=start)))
+    return found
+
+
+def _runs(plan: _Plan, source: RecordingSource, rows: RowMaker, spans: Sequence[Piece], held: ExitStack) -> list[Run]:
     """What `merge` takes: each recording, read in pieces that share the memory."""
-    spans = _spans(plan, source, rows)
     of: dict[int, list[Piece]] = {}
     for span in spans:
         of.setdefault(span.recording.recording_id, []).append(span)
     target = min(max(MEMORY_BYTES // 2 // max(len(of), 1), MIN_PIECE_BYTES), PIECE_BYTES)
     pool = None
-    if source.is_local and plan.threads > 1:
+    if source.is_local and plan.threads > 1 and len(of) * 2 * MIN_PIECE_BYTES <= MEMORY_BYTES:
         pool = ThreadPoolExecutor(plan.threads, thread_name_prefix="aeron-merge")
         held.callback(pool.shutdown, wait=True, cancel_futures=True)
 

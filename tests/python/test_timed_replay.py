@@ -12,6 +12,7 @@ import os
 import pty
 import random
 import signal
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,11 +25,11 @@ import pytest
 from aeron_spark import ClosedError, UsageError, WaitTimeoutError
 from aeron_spark.archive.time_text import parse_time_source
 from aeron_spark.cli.__main__ import main
-from aeron_spark.cli.replay_keys import commands_of_lines, keys_of_terminal
+from aeron_spark.cli.replay_keys import commands_of_lines, is_in_foreground, keys_of_terminal
 from aeron_spark.client import Client
 from aeron_spark.sbe import Decoder, Encoder
 from aeron_spark.subscription import Subscription
-from aeron_spark.tables import Scan, scan, scans
+from aeron_spark.tables import Scan, pruning, scan, scans
 from aeron_spark.tables.replay import Command, Replay, State
 from aeron_spark.tables.shift import Shift
 from aeron_spark.testing import RecordedFolder, Servers, wait_until
@@ -152,6 +153,59 @@ def test_until_never_looks_ahead(market: Market) -> None:
     assert pa.Table.from_batches(found).equals(want)
     with pytest.raises(ClosedError, match="by_time"):
         next(merged)
+
+
+def test_until_counts_in_ns_whatever_the_unit(market: Market) -> None:
+    _, times = sorted_rows(market)
+    when = START_NS + 100_000
+    with market.messages(time_unit="us").by_time() as merged:
+        assert sum(batch.num_rows for batch in merged.until(when)) == int((times <= when).sum()) < len(times)
+
+
+def test_a_merge_goes_by_the_chosen_time_beside_a_field_of_its_name(market: Market) -> None:
+    """A field `timestamp` of the messages hides the column of that name, not the time that was chosen."""
+    schema = LITTLE.replace('"made"', '"timestamp"')
+    with Servers() as servers:
+        folder = RecordedFolder(servers)
+        rows = [{"number": n, "sent": {"time": n}, "timestamp": 100 - n} for n in range(10)]
+        stamps = [START_NS + 10 * n for n in range(10)]
+        folder.write(rows, schema=schema, message="Quote", reserved_values=stamps)
+        table = scan(
+            folder.path, sbe=schema, message="Quote", timestamp="reserved(ns)", columns=["number", "timestamp"]
+        )
+        with table.by_time(START_NS + 25) as merged:
+            assert pa.Table.from_batches(merged.until(START_NS + 60)).to_pylist() == [
+                {"number": n, "timestamp": 100 - n} for n in range(3, 7)
+            ]
+
+
+@pytest.mark.parametrize("offset", [-1, 0, 100_000, 500_500, COUNT * 1000])
+def test_since_cuts_by_the_time_that_counts(market: Market, offset: int) -> None:
+    """A message without a time, or with an earlier one, counts as of the time before it: it comes, or does not, with that."""
+    want, times = sorted_rows(market)
+    with market.messages().by_time(START_NS + offset) as merged:
+        rows = [row for batch in merged for row in texts(batch)]
+    assert rows == texts(want.filter(pa.array(times >= START_NS + offset)))
+
+
+def test_since_reads_only_what_it_must(market: Market, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+    read_whole = scans.read_whole
+
+    def counted(source: Any, piece: Any, *others: Any) -> Any:
+        read.append(piece.part.end - piece.part.start)
+        return read_whole(source, piece, *others)
+
+    monkeypatch.setattr(scans, "read_whole", counted)
+    monkeypatch.setattr(pruning, "GRAIN_BYTES", 16 << 10)
+    table = market.messages(0, ascending=True, threads=1)
+    for since in (None, START_NS + COUNT // 8 * 1000):
+        with table.by_time(since) as merged:
+            for _ in merged:
+                pass
+        read.append(0)
+    middle = read.index(0)
+    assert sum(read[middle:]) < sum(read[:middle]) * 3 // 4
 
 
 def test_a_merge_reads_ahead_by_a_piece_of_each_recording(market: Market, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -281,7 +335,7 @@ class Player:
         ):
             publication.wait_connected(TIMEOUT_S)
             options = {"wait_s": TIMEOUT_S, **self.options}
-            replay = Replay(self.messages, lambda _: publication, commands=commands, **options)
+            replay = self.replay = Replay(self.messages, lambda _: publication, commands=commands, **options)
             try:
                 self.summary = replay.run()
             finally:
@@ -317,6 +371,29 @@ def test_pause_step_seek_and_speed(market: Market) -> None:
     )
     assert player.seen == [*all_texts[:5], *all_texts[first : first + 2], *all_texts]
     assert player.summary.ended == "end"
+
+
+def test_a_seek_keeps_messages_without_a_time(market: Market) -> None:
+    player = Player(market)
+    want, times = sorted_rows(market)
+    at = START_NS + 300_000
+    player.play([(after(0), [Command("pause"), Command("seek", at), Command("speed", math.inf), Command("resume")])])
+    assert player.seen == texts(want.filter(pa.array(times >= at)))
+
+
+def test_moves_add_up(market: Market) -> None:
+    """Also before a message of the place that the first one goes to was published."""
+    player = Player(market, 0)
+    want, times = sorted_rows(market, 0)
+    by = 200_000
+    player.play(
+        [
+            (after(0), [Command("pause"), Command("seek", START_NS), Command("move", by)]),
+            (after(0), []),
+            (after(0), [Command("move", by), Command("speed", math.inf), Command("resume")]),
+        ]
+    )
+    assert player.seen == texts(want.filter(pa.array(times >= START_NS + 2 * by)))
 
 
 def test_a_slow_replay_is_hurried_and_ended(market: Market) -> None:
@@ -367,6 +444,30 @@ def test_subscribers_that_take_nothing_end_it(market: Market) -> None:
         player.play(polls=False)
     assert 0 < failure.value.accepted == len(player.seen) < COUNT
     assert player.seen == texts(market.messages(0).to_table())[: len(player.seen)]
+
+
+def test_a_pause_is_no_wait_for_subscribers(market: Market) -> None:
+    """Held back, paused for longer than subscribers may take, and resumed: that is no error, and not counted."""
+    wait_s = 0.5
+    player = Player(market, 0, term="64k", speed=math.inf, wait_s=wait_s)
+    paused_at: list[float] = []
+    resumed: list[State] = []
+
+    def is_held(state: State) -> bool:
+        if state.waits_for:
+            paused_at.append(time.monotonic())
+        return bool(paused_at)
+
+    def has_waited(state: State) -> bool:
+        if time.monotonic() < paused_at[0] + 1.2 * wait_s:
+            return False
+        resumed.append(state)
+        return True
+
+    player.options["on_progress"] = lambda _: resumed and player.poll()
+    player.play([(is_held, [Command("pause")]), (has_waited, [Command("resume")])], polls=False)
+    assert player.seen == texts(market.messages(0).to_table())
+    assert player.summary.held_seconds < player.summary.seconds - wait_s
 
 
 def test_ctrl_c_ends_it(market: Market) -> None:
@@ -487,13 +588,29 @@ def test_lines_are_commands(capsys: pytest.CaptureFixture[str]) -> None:
         *(("pause", 0), ("step", 1), ("step", 12), ("speed", math.inf), ("speed", 2.5)),
         *(("move", 1.5e9), ("move", -3e9), ("seek", 5)),
     ]
-    os.write(writer, b"e\njump\nspeed x\nstep \xc2\xb2\nseek +x\nseek +nan\nseek -inf\nseek never\npause now\nquit")
+    os.write(writer, b"e\nspeed 0\nspeed nan\nspeed 2000000\n")
+    os.write(writer, b"jump\nspeed x\nstep \xc2\xb2\nseek +x\nseek +nan\nseek -inf\nseek never\npause now\nquit")
     os.close(writer)
     assert [one.kind for one in taken()] == ["resume"]
     assert [one.kind for one in taken()] == ["quit"]
     assert taken() == []
     os.close(reader)
-    assert capsys.readouterr().err.count("replay: ") == 8
+    assert capsys.readouterr().err.count("replay: ") == 11
+
+
+def test_a_replay_in_the_background_asks_for_no_keys() -> None:
+    """It would be stopped. Its terminal belongs to a shell, here this process' child that leads the session."""
+    child, terminal = pty.fork()
+    if not child:
+        leader, inner = os.getpgrp(), os.fork()
+        if not inner:
+            is_ours = [is_in_foreground(0)]
+            os.setpgid(0, 0)
+            is_ours.append(is_in_foreground(0))
+            os._exit(0 if is_ours == [True, False] and os.getpgrp() != leader else 1)
+        os._exit(os.waitstatus_to_exitcode(os.waitpid(inner, 0)[1]))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    os.close(terminal)
 
 
 def test_keys_are_commands_and_the_terminal_is_as_before(capsys: pytest.CaptureFixture[str]) -> None:
