@@ -412,28 +412,64 @@ static void untethered_spies(void)
     }
 }
 
+static void open_manual_stage(stage *s)
+{
+    rig_open(&s->rig, network_settings);
+    peer_open(&s->q);
+    rig_send_add(&s->rig, ASI_CMD_ADD_PUBLICATION, CLIENT, PUBLICATION, NETWORK_STREAM, "aeron:udp?control-mode=manual");
+    s->heartbeat = rig_expect_i32(&s->rig, ASI_RSP_COUNTER_READY, CLIENT);
+    rig_expect_publication(&s->rig, false, &s->publication);
+}
+
+static void add_destination(stage *s, int64_t registration_id, const char *host, int port)
+{
+    uint8_t message[128];
+    char channel[64];
+    const int length = snprintf(channel, sizeof(channel), "aeron:udp?endpoint=%s:%d", host, port);
+    const asi_cmd_destination command = { { CLIENT, registration_id }, PUBLICATION, length };
+    memcpy(message, &command, sizeof(command));
+    memcpy(message + sizeof(command), channel, (size_t)length);
+    rig_send(&s->rig, ASI_CMD_ADD_DESTINATION, message, (int64_t)sizeof(command) + length);
+    rig_expect_success(&s->rig, registration_id);
+}
+
+/* Decision 54 - the kernel refuses what goes to all hosts at once (EACCES). The other destination gets each frame, once. */
+static void a_destination_that_is_refused_holds_no_other(void)
+{
+    stage s = { .heartbeat = 0 };
+    int64_t heard = 0;
+    open_manual_stage(&s);
+    add_destination(&s, 30, "255.255.255.255", s.q.port);
+    add_destination(&s, 31, "127.0.0.1", s.q.port);
+    rig_run(&s.rig, 101);
+    peer_expect(&s.q, ASI_FRAME_SETUP);
+    send_status(&s.rig, &s.q, &s.publication, 0, TERM / 2, 0);
+    const int64_t end = publish(&s, 10, 100);
+    CHECK_I64(sent(&s), end);
+    while (peer_receive(&s.q))
+    {
+        const asi_frame_header *frame = (const asi_frame_header *)(const void *)s.q.bytes;
+        const bool is_message = ASI_FRAME_DATA == peer_type(&s.q) && frame->frame_length > AS_FRAME_HEADER_LENGTH;
+        CHECK(!is_message || frame->term_offset == heard);
+        heard += is_message ? s.q.length : 0;
+    }
+    CHECK_I64(heard, end);
+    CHECK(rig_system(&s.rig, ASI_SYSTEM_ERRORS) > 0);
+    CHECK_I64(rig_system(&s.rig, ASI_SYSTEM_SHORT_SENDS), 0);
+    close_stage(&s);
+}
+
 /* An error frame identifies its destination of a manual cast; unicast and unlisted ones have none. */
 static void errors_of_destinations(void)
 {
     stage s = { .heartbeat = 0 };
     peer other;
-    rig_open(&s.rig, network_settings);
-    peer_open(&s.q);
-    peer_open_at(&other, "127.0.0.1", 0);
-    rig_send_add(&s.rig, ASI_CMD_ADD_PUBLICATION, CLIENT, PUBLICATION, NETWORK_STREAM, "aeron:udp?control-mode=manual");
-    s.heartbeat = rig_expect_i32(&s.rig, ASI_RSP_COUNTER_READY, CLIENT);
-    rig_expect_publication(&s.rig, false, &s.publication);
+    open_manual_stage(&s);
+    peer_open(&other);
     peer *const peers[] = { &s.q, &other };
     for (int i = 0; i < 2; i++)
     {
-        uint8_t message[128];
-        char channel[64];
-        const int length = snprintf(channel, sizeof(channel), "aeron:udp?endpoint=127.0.0.1:%d", peers[i]->port);
-        const asi_cmd_destination command = { { CLIENT, 30 + i }, PUBLICATION, length };
-        memcpy(message, &command, sizeof(command));
-        memcpy(message + sizeof(command), channel, (size_t)length);
-        rig_send(&s.rig, ASI_CMD_ADD_DESTINATION, message, (int64_t)sizeof(command) + length);
-        rig_expect_success(&s.rig, 30 + i);
+        add_destination(&s, 30 + i, "127.0.0.1", peers[i]->port);
     }
     rig_run(&s.rig, 101);
     for (int i = 0; i < 2; i++)
@@ -526,6 +562,7 @@ int main(void)
     RUN(whom_spies_match);
     RUN(spies_in_place_of_receivers);
     RUN(untethered_spies);
+    RUN(a_destination_that_is_refused_holds_no_other);
     RUN(errors_of_destinations);
     RUN(a_client_goes);
     return 0;

@@ -3,7 +3,7 @@
  *
  * Loopback rules only: a wildcard host matches any; groups reach every member, the sender's own sockets too; a connected socket
  * receives datagrams of its peer only; port 0 gets a fresh one. Queues are bounded, as kernel buffers are, and lose the excess.
- * `is_full` makes every send take nothing, `is_busy` those to strangers, `fail_with` makes it fail. */
+ * `is_full` makes every send take nothing, `is_busy` those to strangers, `fail_with` makes it fail, with `fail_to` that to one port. */
 #ifndef AS_TESTS_NET_FAKE_NET_H
 #define AS_TESTS_NET_FAKE_NET_H
 
@@ -40,6 +40,7 @@ typedef struct fake_net
     bool is_full;
     bool is_busy;
     int32_t fail_with; /* errno, 0 for none */
+    uint16_t fail_to;  /* 0: to every port */
     int32_t sends;     /* calls so far */
     int64_t sent_bytes; /* in all of them */
 } fake_net;
@@ -142,7 +143,7 @@ static inline as_result fake_send(
     asi_address source = socket->bound;
     net->sends++;
     *sent = 0;
-    if (0 != net->fail_with)
+    if (0 != net->fail_with && (0 == net->fail_to || net->fail_to == asi_address_port(datagrams->to)))
     {
         return asi_fail_errno(AS_E_USAGE, net->fail_with, "cannot send");
     }

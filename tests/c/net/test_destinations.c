@@ -401,6 +401,49 @@ static void what_counts_as_sent(void)
     ops.close(ops.context, from);
 }
 
+/* Decision 54. Whichever begins, in one call or in several. */
+static void a_failing_one_holds_no_other(void)
+{
+    asi_destinations destinations;
+    asi_udp_socket *from = open_at(100);
+    asi_udp_socket *other = open_at(102);
+    const asi_address at1 = fake_address("127.0.0.1", 101);
+    const asi_address at2 = fake_address("127.0.0.1", 102);
+    const asi_outgoing datagram = { .bytes = "a", .length = 1 };
+    int64_t bytes;
+    CHECK_I64(asi_destinations_open(&destinations, true, 2, 1, &counter), AS_OK);
+    CHECK(asi_destinations_add(&destinations, &at1, 11, SECOND) && asi_destinations_add(&destinations, &at2, 12, SECOND));
+    net.fail_with = ENETUNREACH;
+    net.fail_to = 101;
+    for (int i = 1; i <= 4; i++)
+    {
+        CHECK_I64(send_three(&destinations, from, SECOND, AS_E_USAGE, &bytes), 3);
+        CHECK_I64(bytes, 6);
+        CHECK_I64(other->count, 3 * i);
+    }
+    for (int i = 0; i < 2; i++)
+    {
+        asi_fan_out fan_out = { 0 };
+        int failures = 0;
+        int32_t sent = 0;
+        for (int call = 0; call < 2; call++)
+        {
+            int64_t budget = 1;
+            CHECK_I64(sent, 0);
+            failures += AS_OK != asi_destinations_send(
+                &destinations, &ops, from, &datagram, 1, SECOND, &fan_out, &budget, &sent, &bytes) ? 1 : 0;
+        }
+        CHECK(1 == failures && 1 == sent && 0 == fan_out.slots);
+        CHECK_I64(other->count, 13 + i);
+    }
+    net.fail_to = 0;
+    CHECK_I64(send_three(&destinations, from, SECOND, AS_E_USAGE, &bytes), 0);
+    net.fail_with = 0;
+    asi_destinations_close(&destinations);
+    ops.close(ops.context, from);
+    ops.close(ops.context, other);
+}
+
 int main(void)
 {
     ops = fake_net_ops(&net);
@@ -414,5 +457,6 @@ int main(void)
     RUN(each_begins_a_batch_as_often);
     RUN(manual_ones_are_listed);
     RUN(what_counts_as_sent);
+    RUN(a_failing_one_holds_no_other);
     return 0;
 }

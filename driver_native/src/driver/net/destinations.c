@@ -281,15 +281,13 @@ as_result asi_destinations_send(asi_destinations *destinations, const asi_udp_op
         const as_result result = send_to(destination, ops, socket, datagrams, count, &taken);
         *bytes += taken;
         *budget -= taken + ASI_SEND_CALL_COST;
-        if (AS_OK != result)
-        {
-            fan_out->has_failed = true;
-            first_failure = AS_OK == first_failure ? result : first_failure;
-        }
+        fan_out->has_sent |= AS_OK == result;
+        fan_out->has_failed |= AS_OK != result;
+        first_failure = AS_OK == first_failure ? result : first_failure;
     }
     if (fan_out->done >= fan_out->slots)
     {
-        *sent = fan_out->has_failed ? 0 : count;
+        *sent = fan_out->has_failed && !fan_out->has_sent ? 0 : count;
         *fan_out = (asi_fan_out){ 0 };
     }
     return first_failure;

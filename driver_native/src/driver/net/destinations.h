@@ -100,7 +100,8 @@ typedef struct asi_fan_out
     int32_t slots; /* slots left to process; 0: no batch in progress */
     int32_t start;
     int32_t done;
-    bool has_failed;
+    bool has_sent;   /* to one destination at least */
+    bool has_failed; /* to one at least */
 } asi_fan_out;
 
 /* The caller may seed `rand` then. */
@@ -122,7 +123,8 @@ const asi_destination *asi_destinations_find(
 /* Drops dynamic destinations that were silent too long, then sends the batch to each proven one. Stops when *budget is used up,
  * which counts bytes of copies and ASI_SEND_CALL_COST for each call. *sent is then 0, `fan_out` has slots left, and the next call
  * continues the same batch. At the end *sent is `count`, also without any destination and when one of them accepted only a part,
- * but 0 when a send failed. *bytes counts the copies of this call. Spec: 04 §11.3. */
+ * but 0 when the sends to all of them failed. The first failure of this call is returned; *bytes counts its copies. A departure:
+ * in stock C one failed send stops the stream for all (docs/decisions/54). Spec: 04 §11.3. */
 as_result asi_destinations_send(asi_destinations *destinations, const asi_udp_ops *ops, asi_udp_socket *socket,
     const asi_outgoing *datagrams, int32_t count, int64_t now_ns, asi_fan_out *fan_out, int64_t *budget, int32_t *sent,
     int64_t *bytes) AS_MUST_USE;
