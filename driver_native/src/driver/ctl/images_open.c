@@ -395,21 +395,36 @@ static as_result check_term_length(const asi_conductor *conductor, const asi_com
 
 /* -- on SETUP ----------------------------------------------------------------------------------------------------------- */
 
-/* Only the newest image of a session sends status messages for it. Spec: 04 §8.4. One that lost its last subscriber is ACTIVE up
- * to the next timer, and would then tell the publisher, by the same receiver id, that nobody listens. */
-static bool is_superseded(const asi_network_image *older, const asi_network_image *image)
+/* One that has ended has no channel any more. */
+static bool is_of_session(const asi_network_image *image, const image_creation *creation)
 {
-    return older != image && (ASI_IMAGE_ACTIVE != older->state || !asi_subscribers_has_working(&older->subscribers)) &&
-        older->channel == image->channel && older->image.stream_id == image->image.stream_id &&
-        older->image.session_id == image->image.session_id;
+    return image->channel == creation->channel && image->image.stream_id == creation->setup->stream_id &&
+        image->image.session_id == creation->setup->session_id;
 }
 
-static void silence_older(asi_conductor *conductor, const asi_network_image *image)
+/* A departure: stock drivers make another image. When interest is removed and added again while a SETUP is on its way here, the
+ * receiver has forgotten it, and the next SETUP follows. The same subscribers would read what came in between from both images. */
+static bool is_read_already(const image_creation *creation)
 {
-    for (int32_t i = 0; i < conductor->network.images.count; i++)
+    const asi_list *images = &creation->conductor->network.images;
+    bool is_read = false;
+    for (int32_t i = 0; !is_read && i < images->count; i++)
     {
-        asi_network_image *older = conductor->network.images.items[i];
-        if (is_superseded(older, image))
+        const asi_network_image *image = images->items[i];
+        is_read = is_of_session(image, creation) && asi_subscribers_has_working(&image->subscribers);
+    }
+    return is_read;
+}
+
+/* Only the newest image of a session sends status messages for it. Spec: 04 §8.4. One that lost its last subscriber is ACTIVE up
+ * to the next timer, and would then tell the publisher, by the same receiver id, that nobody listens. */
+static void silence_older(const image_creation *creation, const asi_network_image *image)
+{
+    const asi_list *images = &creation->conductor->network.images;
+    for (int32_t i = 0; i < images->count; i++)
+    {
+        asi_network_image *older = images->items[i];
+        if (older != image && is_of_session(older, creation))
         {
             asi_store_release_bool(&older->image.is_sm_disabled, true);
         }
@@ -436,7 +451,7 @@ static as_result create(image_creation *creation)
         return result;
     }
     creation->channel->image_count++;
-    silence_older(conductor, image);
+    silence_older(creation, image);
     for (int32_t i = 0; i < conductor->subscriptions.count; i++)
     {
         asi_ctl_subscription *subscription = conductor->subscriptions.items[i];
@@ -465,8 +480,8 @@ void asi_network_image_create(asi_conductor *conductor, const asi_command_create
         return;
     }
     creation.transport = asi_receive_transport_by_id(creation.channel, setup->destination_id);
-    as_result result = AS_AGAIN; /* no subscription matches: no error */
-    if (NULL != creation.transport && find_subscriptions(&creation))
+    as_result result = AS_AGAIN; /* nobody wants it, or has it already: no error */
+    if (NULL != creation.transport && find_subscriptions(&creation) && !is_read_already(&creation))
     {
         creation.is_multicast = has_multicast_semantics(&creation);
         result = create(&creation);
