@@ -14,6 +14,7 @@
 #include "client/publication.h"
 #include "client/request.h"
 #include "client/subscription.h"
+#include "client/waiting_images.h"
 
 /* Limit of events per cycle: enough to drain a burst, few enough that timeouts are checked in between. */
 #define EVENT_LIMIT 256
@@ -211,6 +212,25 @@ static as_subscription *find_subscription(as_client *client, int64_t registratio
     return subscription;
 }
 
+/* An announcement that can't be right stays wrong; everything else may come right. */
+static bool may_map_later(as_result result) { return AS_OK != result && AS_E_DATA != result; }
+
+/* Reports once that the image comes later; the later tries are silent. */
+static void map_later(as_subscription *subscription, as_result failure, const asi_rsp_available_image *available,
+    const char *path, const char *source_identity)
+{
+    char text[ASI_CLIENT_TEXT_CAPACITY];
+    const int32_t code = as_error_code();
+    snprintf(text, sizeof(text), "%s: the image of session-id=%d stream-id=%d, for which its publisher waits, is tried again every "
+        "%d ms", as_error_text(), available->session_id, available->stream_id, (int)(ASI_MAPPING_INTERVAL_NS / 1000000));
+    report(subscription->client, failure, code, text);
+    const as_result result = asi_waiting_images_add(subscription, available, path, source_identity);
+    if (AS_OK != result)
+    {
+        report_last_failure(subscription->client, result);
+    }
+}
+
 static bool on_available_image(as_client *client, event_reader *reader)
 {
     asi_rsp_available_image available;
@@ -235,8 +255,13 @@ static bool on_available_image(as_client *client, event_reader *reader)
     as_subscription *subscription = find_subscription(client, available.subscription_registration_id);
     if (NULL != subscription)
     {
+        asi_waiting_images_drop(subscription, available.image_correlation_id); /* announced again */
         const as_result result = asi_client_subscription_add_image(subscription, &available, path, source_identity);
-        if (AS_OK != result)
+        if (may_map_later(result))
+        {
+            map_later(subscription, result, &available, path, source_identity);
+        }
+        else if (AS_OK != result)
         {
             report_last_failure(client, result);
         }
@@ -254,6 +279,7 @@ static bool on_unavailable_image(as_client *client, event_reader *reader)
     as_subscription *subscription = find_subscription(client, unavailable.subscription_registration_id);
     if (NULL != subscription)
     {
+        asi_waiting_images_drop(subscription, unavailable.image_correlation_id);
         asi_client_subscription_remove_image(subscription, unavailable.image_correlation_id);
     }
     return true;
@@ -465,6 +491,35 @@ static int receive_events(as_client *client)
     return count;
 }
 
+/* Tries the waiting images in turn, up to the first that still can't be mapped. */
+static int map_waiting_images(as_client *client, int64_t now_ns)
+{
+    int tried = 0;
+    asi_waiting_image *image;
+    if (NULL == client->waiting_images || now_ns < client->next_mapping_ns)
+    {
+        return 0;
+    }
+    client->next_mapping_ns = now_ns + ASI_MAPPING_INTERVAL_NS;
+    while (NULL != (image = asi_waiting_images_take(client)))
+    {
+        const as_result result =
+            asi_client_subscription_add_image(image->subscription, &image->available, image->path, image->source_identity);
+        tried++;
+        if (may_map_later(result))
+        {
+            asi_waiting_images_put_back(client, image);
+            break;
+        }
+        if (AS_OK != result)
+        {
+            report_last_failure(client, result);
+        }
+        asi_waiting_image_free(image);
+    }
+    return tried;
+}
+
 int asi_conductor_service(as_client *client)
 {
     const int64_t now_ns = asi_clock_ns(&client->clock);
@@ -474,6 +529,7 @@ int asi_conductor_service(as_client *client)
     {
         work_count += check_timers(client, now_ns);
         work_count += receive_events(client);
+        work_count += map_waiting_images(client, now_ns);
         work_count += asi_client_retry_unsent(client);
         work_count += asi_request_check_deadlines(client, now_ns);
     }

@@ -202,6 +202,8 @@ struct as_counter
     struct as_counter *next;
 };
 
+struct asi_waiting_image;
+
 struct as_client
 {
     as_client_options options; /* its strings point into this struct or are NULL */
@@ -228,6 +230,8 @@ struct as_client
     as_subscription *subscriptions;
     as_counter *owned_counters;
     as_image *retired_images;
+    struct asi_waiting_image *waiting_images; /* owned; not mapped yet */
+    int64_t next_mapping_ns;                  /* when they are tried again */
     asi_request *requests;
     asi_unsent *unsent;
     int64_t last_service_ns;

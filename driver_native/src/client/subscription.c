@@ -19,6 +19,7 @@
 #include "client/image.h"
 #include "client/lock.h"
 #include "client/request.h"
+#include "client/waiting_images.h"
 
 #define CHANNEL_ACTIVE 1
 
@@ -186,6 +187,7 @@ void asi_client_subscription_remove_image(as_subscription *subscription, int64_t
 void asi_client_subscription_terminate(as_subscription *subscription)
 {
     asi_store_release_bool(&subscription->is_closed, true);
+    asi_waiting_images_drop(subscription, AS_NULL_VALUE);
     asi_client_image_list *old = subscription->image_list;
     asi_client_image_list *empty = new_list(0);
     const int64_t retired_sequence = NULL != empty ? replace_list(subscription, empty) : 0;

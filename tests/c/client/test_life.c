@@ -3,6 +3,9 @@
  * Spec: 03 §15.3-15.4, §15.6-15.7. */
 #include "scripted.h"
 
+#include <errno.h>
+#include <sys/resource.h>
+
 /* -- images and mappings ------------------------------------------------------------------------------------------------ */
 
 static void count_fragment(void *context, const uint8_t *data, int64_t length, const as_header *header)
@@ -63,6 +66,91 @@ static void an_image_that_is_told_twice_is_one(scripted *s)
         scripted_run(s, 1);
         CHECK_I64(as_subscription_image_count(r.subscription), ROWS[i].count);
     }
+}
+
+static void set_descriptors(rlim_t count)
+{
+    struct rlimit limit;
+    CHECK(0 == getrlimit(RLIMIT_NOFILE, &limit));
+    limit.rlim_cur = count;
+    CHECK(0 == setrlimit(RLIMIT_NOFILE, &limit));
+}
+
+/* While there are no descriptors images wait: those that the driver takes back, and those of a subscription that is closed, do not
+ * come; the others do as soon as there are some. */
+static void images_wait_for_descriptors(scripted *s)
+{
+    scripted_resources r;
+    scripted_resources closed;
+    struct rlimit before;
+    CHECK(0 == getrlimit(RLIMIT_NOFILE, &before));
+    CHECK_I64(scripted_add(s, &r, 2), AS_OK);
+    CHECK_I64(scripted_add(s, &closed, 2), AS_OK);
+    as_subscription_constants constants;
+    as_subscription_constants of_closed;
+    as_subscription_get_constants(r.subscription, &constants);
+    as_subscription_get_constants(closed.subscription, &of_closed);
+    set_descriptors(0);
+    for (int64_t id = 5000; id < 5003; id++)
+    {
+        send_image(s, id, constants.registration_id, POSITION_COUNTER, s->log_path);
+    }
+    send_image(s, 5003, of_closed.registration_id, POSITION_COUNTER, s->log_path);
+    scripted_run(s, 1);
+    CHECK_I64(s->errors, 4);
+    CHECK_I64(s->error_class, AS_E_STORAGE);
+    CHECK_I64(s->error_code, EMFILE);
+    CHECK(NULL != strstr(s->error_text, s->log_path) && NULL != strstr(s->error_text, "session-id=9 stream-id=1001"));
+    scripted_run(s, 1000);
+    CHECK_I64(s->errors, 4);
+    CHECK_I64(as_subscription_image_count(r.subscription), 0);
+    send_image_gone(s, 5001, constants.registration_id);
+    scripted_run(s, 1);
+    as_subscription_close(closed.subscription);
+    set_descriptors(before.rlim_cur);
+    scripted_run(s, 101);
+    CHECK_I64(s->errors, 4);
+    CHECK_I64(s->images, 2);
+    CHECK_I64(s->lost_images, 0);
+    CHECK(NULL == s->client->waiting_images);
+    send_image_gone(s, 5000, constants.registration_id);
+    scripted_run(s, 1);
+    CHECK_I64(as_subscription_image_count(r.subscription), 1);
+    set_descriptors(0);
+    send_image(s, 5004, constants.registration_id, POSITION_COUNTER, s->log_path);
+    scripted_run(s, 1);
+    set_descriptors(before.rlim_cur); /* it still waits when the client is closed */
+}
+
+/* An interval ends with a try that fails, not with one of each image; what has become impossible is reported, and gone. */
+static void images_wait_in_turns(scripted *s)
+{
+    char absent[SCRATCH_CAPACITY + 16];
+    scripted_resources r;
+    CHECK_I64(scripted_add(s, &r, 2), AS_OK);
+    as_subscription_constants constants;
+    as_subscription_get_constants(r.subscription, &constants);
+    snprintf(absent, sizeof(absent), "%s/absent", s->dir);
+    for (int64_t id = 5000; id < 5003; id++)
+    {
+        send_image(s, id, constants.registration_id, POSITION_COUNTER + (int32_t)(id - 5000), absent);
+    }
+    scripted_run(s, 1);
+    CHECK_I64(s->errors, 3);
+    CHECK(0 == link(s->log_path, absent));
+    scripted_run(s, 99);
+    CHECK_I64(s->images, 0);
+    CHECK(0 == unlink(absent));
+    scripted_run(s, 1); /* the first one's */
+    CHECK(0 == link(s->log_path, absent));
+    *asi_counter_addr(&s->counters.counters, POSITION_COUNTER + 2) = 33;
+    scripted_run(s, 99);
+    CHECK_I64(s->images, 0);
+    scripted_run(s, 1);
+    CHECK_I64(s->images, 2);
+    CHECK_I64(s->errors, 4);
+    CHECK_I64(s->error_class, AS_E_DATA);
+    CHECK(NULL == s->client->waiting_images);
 }
 
 static void mappings_are_shared_and_linger(scripted *s)
@@ -395,6 +483,8 @@ int main(void)
 {
     RUN_SCRIPTED(poll_keeps_what_it_polls);
     RUN_SCRIPTED(an_image_that_is_told_twice_is_one);
+    RUN_SCRIPTED(images_wait_for_descriptors);
+    RUN_SCRIPTED(images_wait_in_turns);
     RUN_SCRIPTED(mappings_are_shared_and_linger);
     RUN_SCRIPTED(counters_of_others_are_left_alone);
     RUN_SCRIPTED(publication_error_reaches_the_handler);
