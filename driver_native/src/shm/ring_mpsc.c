@@ -45,6 +45,7 @@ as_result asi_ring_mpsc_init(asi_ring_mpsc *ring, void *section, int64_t length)
         .head_position = trailer_field(buffer, capacity, HEAD_OFFSET),
         .correlation_counter = trailer_field(buffer, capacity, CORRELATION_OFFSET),
         .consumer_heartbeat = trailer_field(buffer, capacity, HEARTBEAT_OFFSET),
+        .unwritten_from = -1,
     };
     return AS_OK;
 }
@@ -304,6 +305,21 @@ static void make_padding(record_header *record, int32_t length)
     asi_store_release_i32(&record->length, length);
 }
 
+/* A departure: stock leaves this blocked for ever. No record follows before the end of the area, but the tail has got there, so dead
+ * claims reach to the end. A live producer may be about to store its first length. It has done so by the next call. */
+static bool unblock_to_end(asi_ring_mpsc *ring, int64_t head, int64_t tail, record_header *record)
+{
+    const int64_t to_end = ring->capacity - index_of(ring, head);
+    const bool is_claimed = asi_wrap_sub_i64(tail, head) >= to_end;
+    const bool is_dead = is_claimed && head == ring->unwritten_from;
+    ring->unwritten_from = is_claimed ? head : -1;
+    if (is_dead)
+    {
+        make_padding(record, (int32_t)to_end);
+    }
+    return is_dead;
+}
+
 bool asi_ring_mpsc_unblock(asi_ring_mpsc *ring)
 {
     const int64_t head = asi_load_acquire_i64(ring->head_position);
@@ -341,5 +357,5 @@ bool asi_ring_mpsc_unblock(asi_ring_mpsc *ring)
             return true;
         }
     }
-    return false;
+    return unblock_to_end(ring, head, tail, record);
 }

@@ -23,6 +23,7 @@ typedef struct asi_ring_mpsc
     int64_t *head_position;
     int64_t *correlation_counter;
     int64_t *consumer_heartbeat;
+    int64_t unwritten_from; /* the unblocking consumer's: head whose area had no store up to its end at the last call; -1 none */
 } asi_ring_mpsc;
 
 typedef enum asi_ring_action
@@ -49,7 +50,8 @@ int64_t asi_ring_mpsc_producer_position(const asi_ring_mpsc *ring);
 int64_t asi_ring_mpsc_consumer_position(const asi_ring_mpsc *ring);
 int64_t asi_ring_mpsc_consumer_heartbeat(const asi_ring_mpsc *ring); /* epoch ms; -1 closed, 0 not started */
 void asi_ring_mpsc_set_consumer_heartbeat(asi_ring_mpsc *ring, int64_t epoch_ms);
-/* Consumer: turns a record that a dead producer left at the head into padding; true if it did. Spec: 01 §3.4. */
+/* Consumer: turns a record that a dead producer left at the head into padding; true if it did. Call it again after a while, when
+ * nothing has moved: claims that reach the end of the data area without a store take two calls. Spec: 01 §3.4. */
 bool asi_ring_mpsc_unblock(asi_ring_mpsc *ring);
 
 #endif

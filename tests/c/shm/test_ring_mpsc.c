@@ -247,6 +247,60 @@ static void unblocks_what_a_dead_producer_left(void)
     free(ring.buffer);
 }
 
+/* Two clients die between their claims and their first stores. The second claim does not fit before the end of the area, or fits
+ * exactly. No store shows where they end, but no record passes the end of the area. */
+static void unblocks_claims_that_reach_the_end(void)
+{
+    static const int64_t LENGTHS[] = { 32, 48 - ASI_RING_RECORD_HEADER_LENGTH };
+    for (size_t i = 0; i < sizeof(LENGTHS) / sizeof(LENGTHS[0]); i++)
+    {
+        const bool is_wrapped = 0 == i;
+        uint8_t *claimed;
+        asi_ring_mpsc ring = ring_create(CAPACITY);
+        *ring.head_position = *ring.tail_position = CAPACITY - (is_wrapped ? 48 : 64);
+        CHECK_I64(asi_ring_mpsc_try_claim(&ring, 3, 8, &claimed), AS_OK);
+        CHECK_I64(asi_ring_mpsc_try_claim(&ring, 3, LENGTHS[i], &claimed), AS_OK);
+        const int64_t begin = *ring.tail_position;
+        CHECK_I64(begin, CAPACITY + (is_wrapped ? 40 : 0));
+        memset(ring.buffer, 0, CAPACITY);
+        CHECK_I64(asi_ring_mpsc_write(&ring, 5, "a", 1), AS_OK);
+        CHECK(!asi_ring_mpsc_unblock(&ring)); /* one of them may live: it has the time up to the next call */
+        CHECK_I64(read_all(&ring, 10).count, 0);
+        CHECK(asi_ring_mpsc_unblock(&ring));
+        CHECK_I64(read_all(&ring, 10).count, 0);
+        CHECK_I64(asi_ring_mpsc_consumer_position(&ring), CAPACITY);
+        CHECK_I64(asi_ring_mpsc_unblock(&ring), is_wrapped); /* the second one's record, behind the padding */
+        const collected got = read_all(&ring, 10);
+        CHECK_I64(got.count, 1);
+        CHECK_I64(got.type_ids[0], 5);
+        CHECK_I64(asi_ring_mpsc_consumer_position(&ring), asi_ring_mpsc_producer_position(&ring));
+        free(ring.buffer);
+    }
+}
+
+/* Who stores between the two calls was only slow; and what is not claimed up to the end is left alone. */
+static void leaves_claims_of_the_living(void)
+{
+    uint8_t *claimed;
+    asi_ring_mpsc ring = ring_create(CAPACITY);
+    *ring.head_position = *ring.tail_position = CAPACITY - 64;
+    CHECK_I64(asi_ring_mpsc_try_claim(&ring, 3, 8, &claimed), AS_OK);
+    asi_put_i64(ring.buffer + CAPACITY - 64, 0);
+    CHECK(!asi_ring_mpsc_unblock(&ring) && !asi_ring_mpsc_unblock(&ring));
+    CHECK_I64(asi_ring_mpsc_try_claim(&ring, 4, 40, &claimed), AS_OK);
+    asi_put_i64(ring.buffer + CAPACITY - 48, 0);
+    CHECK(!asi_ring_mpsc_unblock(&ring));
+    asi_put_i32(ring.buffer + CAPACITY - 48, -48); /* it lives */
+    asi_put_i32(ring.buffer + CAPACITY - 44, 4);
+    CHECK(asi_ring_mpsc_unblock(&ring));
+    CHECK_I64(asi_get_i32(ring.buffer + CAPACITY - 64), 16);
+    asi_ring_mpsc_commit(&ring, claimed);
+    const collected got = read_all(&ring, 10);
+    CHECK_I64(got.count, 1);
+    CHECK_I64(got.type_ids[0], 4);
+    free(ring.buffer);
+}
+
 static void skips_hostile_records(void)
 {
     static const int32_t LENGTHS[] = { 1, 7, CAPACITY + 1, CAPACITY * 2, INT32_MAX };
@@ -402,6 +456,8 @@ int main(void)
     RUN(claims_commit_and_abort);
     RUN(abort_leaves_the_message_for_the_next_read);
     RUN(unblocks_what_a_dead_producer_left);
+    RUN(unblocks_claims_that_reach_the_end);
+    RUN(leaves_claims_of_the_living);
     RUN(skips_hostile_records);
     RUN(unblocks_hostile_claims);
     RUN(survives_random_sections);
