@@ -10,10 +10,9 @@ from pathlib import Path
 from aeron_spark.captures import import_capture
 from tests.bench.pairs import Row, measure
 from tests.kit import dirs
-from tests.kit.captures import INITIAL_TERM, RAW, Packet, data_frame, setup_frame, udp, write_pcap
+from tests.kit.captures import INITIAL_TERM, RAW, START_NS, Packet, data_frame, setup_frame, udp, write_pcap
 
 TERM_LENGTH = 16 << 20
-START_NS = 1_790_000_000 * 10**9
 #: Row, payload bytes, number of packets.
 SHAPES = (("captures_aeron", 992, 250_000), ("captures_udp", 1024, 250_000), ("captures_udp_small", 100, 1_000_000))
 

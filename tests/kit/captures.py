@@ -15,6 +15,7 @@ from pathlib import Path
 
 from aeron_spark.closing import Closing
 from tests.kit.hosts import Host
+from tests.kit.payload import payloads
 
 ETHERNET, RAW, LOOPBACK, COOKED, COOKED_2 = 1, 101, 0, 113, 276
 _ALL = 0x0003
@@ -23,6 +24,7 @@ _BUFFER_FORCE = 33
 _BUFFER = 64 << 20
 _TIMESTAMP = 35
 _LONGEST = 65_536 + 64
+START_NS = 1_790_000_000 * 10**9
 #: A packet and its time in ns since 1970.
 Packet = tuple[int, bytes]
 
@@ -174,3 +176,31 @@ def write_pcapng(
         parts.append(block(6, head + packet, order))
     path.write_bytes(b"".join(parts))
     return path
+
+
+def stream(count: int = 200, *, sizes: tuple[int, ...] = (100, 0, 700, 5)) -> tuple[list[bytes], list[bytes]]:
+    """Messages, and a datagram of the setup and of each frame; terms of 64 KiB end with padding."""
+    messages = list(payloads(1, count, sizes))
+    datagrams, offset, term = [setup_frame()], 0, INITIAL_TERM
+    for message in messages:
+        frame = data_frame(message, offset, term=term)
+        if offset + len(frame) > 65_536:
+            padding = bytearray(data_frame(b"", offset, kind=0, term=term))
+            padding[:4] = struct.pack("<i", 65_536 - offset)
+            datagrams.append(bytes(padding))
+            offset, term = 0, term + 1
+            frame = data_frame(message, 0, term=term)
+        datagrams.append(frame)
+        offset = (offset + len(frame)) % 65_536
+        term += offset == 0
+    return messages, datagrams
+
+
+def timed(packets: Iterable[bytes]) -> list[Packet]:
+    """A microsecond apart."""
+    return [(START_NS + 1000 * number, packet) for number, packet in enumerate(packets)]
+
+
+def sofh(message: bytes) -> bytes:
+    """A message behind a Simple Open Framing Header."""
+    return struct.pack(">IH", 6 + len(message), 0x5BE0) + message

@@ -14,10 +14,9 @@ from pyspark.sql import SparkSession
 from aeron_spark.captures import import_capture
 from aeron_spark.cli.__main__ import main
 from aeron_spark.tables import scan
-from tests.kit.captures import RAW, udp, write_pcap
+from tests.kit.captures import RAW, START_NS, udp, write_pcap
 from tests.kit.payload import payloads
 
-START_NS = 1_790_000_000 * 10**9
 COLUMNS = ["recording_id", "position", "next_position", "reserved_value", "value"]
 
 

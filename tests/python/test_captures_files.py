@@ -1,0 +1,261 @@
+"""`aeron-spark archive import`, its files and packets: each container, unit of time and link, fragments, cuts and damage."""
+
+from __future__ import annotations
+
+import fcntl
+import gzip
+import io
+import os
+import random
+import struct
+import termios
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from aeron_spark.captures import import_capture
+from aeron_spark.errors import AeronError, UsageError
+from aeron_spark.tables import scan
+from tests.kit import captures
+from tests.kit.captures import LINKS, RAW, START_NS, stream, timed, udp, write_pcap, write_pcapng
+from tests.kit.imported import SEGMENT, values, verified
+from tests.kit.wait import wait_until
+
+
+def written_as_pcap(path: Path, packets: list[captures.Packet], link: int) -> Path:
+    return write_pcap(path, packets, link=link)
+
+
+CONTAINERS: dict[str, Callable[[Path, list[captures.Packet], int], Path]] = {
+    "pcap": written_as_pcap,
+    "microseconds": lambda path, packets, link: write_pcap(path, packets, link=link, nanoseconds=False),
+    "big-endian": lambda path, packets, link: write_pcap(path, packets, link=link, order=">"),
+    "pcapng": lambda path, packets, link: write_pcapng(path, packets, link=link),
+    "pcapng big-endian": lambda path, packets, link: write_pcapng(path, packets, link=link, order=">", unit=6),
+}
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.parametrize("link", LINKS)
+def test_each_container_and_link(container: str, link: str, tmp_path: Path) -> None:
+    messages, datagrams = stream(20)
+    kind, header = LINKS[link]
+    capture = CONTAINERS[container](tmp_path / "capture", timed([header + udp(one) for one in datagrams]), kind)
+    report = import_capture(capture, tmp_path / "folder", segment_length=SEGMENT)
+    assert (report.packets, report.imported, report.problems) == (21, 20, [])
+    assert values(tmp_path / "folder") == {0: messages}
+
+
+@pytest.mark.parametrize("unit", [3, 9, 12, 18, 128 + 20, 128 + 29, 128 + 30, 128 + 31, 128 + 40, 128 + 61])
+@pytest.mark.parametrize("offset_s", [0, START_NS // 10**9, -5])
+def test_each_unit_of_time(unit: int, offset_s: int, tmp_path: Path) -> None:
+    """Fractions of a second are right to a ns, or to the unit."""
+    begin = max(offset_s, 0) + 2
+    times = [begin * 10**9 + rest * 10**6 for rest in (0, 250, 500, 999)]
+    packets = [(at_ns, udp(b"one")) for at_ns in times]
+    capture = write_pcapng(tmp_path / "capture", packets, link=RAW, unit=unit, offset_s=offset_s)
+    import_capture(capture, tmp_path / "folder", captured="udp")
+    got = scan(tmp_path / "folder").to_table(columns=["reserved_value"])["reserved_value"].to_pylist()
+    error_ns = 10**9 // 2 ** (unit - 128) + 1 if unit >= 128 else 0
+    assert [0 <= got_ns - at_ns <= error_ns for got_ns, at_ns in zip(got, times, strict=True)] == [True] * 4
+
+
+@pytest.mark.parametrize("codec", ["gzip", "zstd"])
+def test_compressed(codec: str, tmp_path: Path) -> None:
+    messages, datagrams = stream(4000)
+    plain = write_pcap(tmp_path / "plain", timed([udp(one) for one in datagrams]), link=RAW).read_bytes()
+    content = gzip.compress(plain) if codec == "gzip" else pa.compress(plain, codec, asbytes=True)
+    capture = tmp_path / "capture"
+    capture.write_bytes(content)
+    import_capture(capture, tmp_path / "folder")
+    assert values(tmp_path / "folder") == {0: messages}
+    capture.write_bytes(content[: len(content) // 2])
+    report = import_capture(capture, tmp_path / "half")
+    assert "can't be read further" in report.problems[0]
+    (got,) = values(tmp_path / "half").values()
+    assert got == messages[: len(got)]
+    assert len(got) > len(messages) // 4  # zstd's blocks have 128 KiB
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip"])
+def test_a_pipe(codec: str, tmp_path: Path) -> None:
+    """Nothing is read twice, also where its first byte comes alone; progress counts the bytes of the pipe."""
+    messages, datagrams = stream(400)
+    plain = write_pcap(tmp_path / "plain", timed([udp(one) for one in datagrams]), link=RAW).read_bytes()
+    content = gzip.compress(plain) if codec == "gzip" else plain
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+
+    def write() -> None:
+        with pipe.open("wb", buffering=0) as file:
+            file.write(content[:1])
+            wait_until(lambda: not unread(file), 20, "the first byte to be read")
+            file.write(content[1:])
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    told: list[int] = []
+    import_capture(pipe, tmp_path / "folder", on_progress=lambda count, _: told.append(count))
+    writer.join()
+    assert told[-1] == len(content)
+    assert values(tmp_path / "folder") == {0: messages}
+
+
+def unread(pipe: io.FileIO) -> int:
+    """Bytes in a pipe."""
+    return int(struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)))[0])
+
+
+def test_ipv6_with_extensions(tmp_path: Path) -> None:
+    messages, datagrams = stream(20)
+    packets = []
+    for one in datagrams:
+        body = struct.pack(">HHHH", 1, 9000, 8 + len(one), 0) + one
+        packets.append(
+            captures.ipv6(body, 17, "fe80::1", "ff02::2", extensions=b"\x3c\x00" + bytes(6) + b"\x11\x00" + bytes(6))
+        )
+    report = import_capture(write_pcap(tmp_path / "capture", timed(packets), link=RAW), tmp_path / "folder")
+    assert report.recordings[0].channel == "aeron:udp?endpoint=[ff02::2]:9000"
+    assert values(tmp_path / "folder") == {0: messages}
+
+
+def fragmented(datagram: bytes, ident: int, most: int = 480) -> list[bytes]:
+    content = struct.pack(">HHHH", 1234, 9000, 8 + len(datagram), 0) + datagram
+    return [
+        captures.ipv4(
+            content[at : at + most], 17, "10.0.0.1", "10.0.0.2", ident=ident,
+            fragment=at // 8 | (0x2000 if at + most < len(content) else 0),
+        )
+        for at in range(0, len(content), most)
+    ]  # fmt: skip
+
+
+def test_fragments_are_put_together(tmp_path: Path, rng: random.Random) -> None:
+    """In any order, those of several datagrams between each other; one that lacks a fragment is none."""
+    messages, datagrams = stream(40, sizes=(1376, 40))
+    packets = []
+    for first in range(0, len(datagrams), 4):
+        mixed = [
+            piece
+            for number in range(first, min(first + 4, len(datagrams)))
+            for piece in fragmented(datagrams[number], number)
+        ]
+        rng.shuffle(mixed)
+        packets += mixed
+    capture = write_pcap(tmp_path / "capture", timed(packets), link=RAW)
+    assert import_capture(capture, tmp_path / "folder").problems == []
+    assert values(tmp_path / "folder") == {0: messages}
+    whole = [piece for number, one in enumerate(datagrams) for piece in fragmented(one, number)]
+    del whole[-2:]
+    report = import_capture(write_pcap(tmp_path / "less", timed(whole), link=RAW), tmp_path / "less-folder")
+    assert report.incomplete_fragments in {0, 1}
+    assert values(tmp_path / "less-folder")[0] == messages[: len(values(tmp_path / "less-folder")[0])]
+
+
+@pytest.mark.parametrize("write", [write_pcap, write_pcapng])
+def test_a_capture_that_is_cut_anywhere(write: Callable[..., Path], tmp_path: Path, rng: random.Random) -> None:
+    """What was whole is imported, the rest is told."""
+    messages, datagrams = stream(10)
+    content = write(tmp_path / "capture", timed([udp(one) for one in datagrams]), link=RAW).read_bytes()
+    for number, length in enumerate(rng.sample(range(len(content)), 60)):
+        cut = tmp_path / "cut"
+        cut.write_bytes(content[:length])
+        folder = tmp_path / str(number)
+        try:
+            report = import_capture(cut, folder)
+        except UsageError:
+            assert length < 28  # no capture file
+            continue
+        got = values(folder).get(0, []) if report.recordings else []
+        assert got == messages[: len(got)]
+        assert report.problems == [] or "truncated" in report.problems[0]
+
+
+def test_packets_that_the_capture_cut(tmp_path: Path) -> None:
+    messages, datagrams = stream(40)
+    capture = write_pcap(tmp_path / "capture", timed([udp(one) for one in datagrams]), link=RAW, snap=400)
+    report = import_capture(capture, tmp_path / "folder")
+    assert report.cut == 10
+    assert "capture whole packets" in report.problems[-1]
+    short = [message for message in messages if len(message) < 300]
+    assert [one for found in values(tmp_path / "folder").values() for one in found] == short
+
+
+def test_a_damaged_capture_gives_an_error_or_what_is_right(tmp_path: Path, rng: random.Random) -> None:
+    """Bytes changed at random: no crash, and each recording verifies, but for flags of a frame that were changed."""
+    _, datagrams = stream(60)
+    content = write_pcapng(tmp_path / "capture", timed([udp(one) for one in datagrams]), link=RAW).read_bytes()
+    for number in range(60):
+        damaged = bytearray(content)
+        for _ in range(rng.randrange(1, 20)):
+            damaged[rng.randrange(len(damaged))] = rng.randrange(256)
+        file = tmp_path / "damaged"
+        file.write_bytes(damaged)
+        folder = tmp_path / f"folder-{number}"
+        try:
+            import_capture(file, folder, segment_length=SEGMENT, captured=rng.choice(["aeron", "udp"]))
+        except AeronError:
+            continue
+        verified(folder, but="a fragment that belongs to no message")
+
+
+def test_interfaces_of_other_links_are_left_out(tmp_path: Path) -> None:
+    """What another interface of the same file saw is imported; the report names the link type once."""
+    head, packets = (
+        write_pcapng(tmp_path / "capture", timed(map(udp, wanted)), link=RAW).read_bytes()
+        for wanted in ([], [b"one", b"two"])
+    )
+    wlan = captures.block(1, struct.pack("<HHI", 105, 0, 0))
+    seen = captures.block(6, struct.pack("<IIIII", 1, 0, 0, 60, 60) + bytes(60))
+    capture = tmp_path / "both"
+    capture.write_bytes(head + wlan + seen + packets[len(head) :] + seen)
+    report = import_capture(capture, tmp_path / "folder", captured="udp")
+    assert (report.packets, report.imported, report.other) == (4, 2, 2)
+    assert values(tmp_path / "folder") == {0: [b"one", b"two"]}
+    assert ["link type 105" in one for one in report.problems] == [True]
+
+
+def with_checksum(packet: bytes) -> bytes:
+    """An IPv4 packet whose UDP checksum is right."""
+    body = packet[20:]
+    total = sum(
+        struct.unpack(
+            f">{(12 + len(body) + 1) // 2}H",
+            packet[12:20] + struct.pack(">HH", 17, len(body)) + body + bytes(len(body) % 2),
+        )
+    )
+    while total > 0xFFFF:
+        total = (total & 0xFFFF) + (total >> 16)
+    return packet[:26] + struct.pack(">H", 0xFFFF - total or 0xFFFF) + packet[28:]
+
+
+def halves(datagram: bytes, ident: int) -> list[bytes]:
+    """Two fragments of a datagram with a checksum."""
+    content = with_checksum(udp(datagram))[20:]
+    at = len(content) // 16 * 8
+    return [
+        captures.ipv4(content[:at], 17, "10.0.0.1", "10.0.0.2", ident=ident, fragment=0x2000),
+        captures.ipv4(content[at:], 17, "10.0.0.1", "10.0.0.2", ident=ident, fragment=at // 8),
+    ]
+
+
+def test_fragments_of_two_datagrams_never_make_one(tmp_path: Path) -> None:
+    """Identifications are used again; the checksum, or other bytes at the same place, show it."""
+    one, two, three = b"1" * 800, b"2" * 800, b"3" * 800
+    packets = [
+        halves(one, 1)[0],  # its second half was lost
+        *halves(two, 1),
+        halves(one, 2)[1],  # its first half was lost
+        *halves(three, 2),
+        *halves(one, 3),
+        captures.ipv4(bytes(800), 6, "10.0.0.1", "10.0.0.2", ident=4, fragment=0x2000),
+        captures.ipv4(bytes(800), 6, "10.0.0.1", "10.0.0.2", ident=4, fragment=100),
+    ]
+    report = import_capture(
+        write_pcap(tmp_path / "capture", timed(packets), link=RAW), tmp_path / "folder", captured="udp"
+    )
+    assert report.incomplete_fragments >= 2
+    assert values(tmp_path / "folder") == {0: [two, one]}

@@ -1,0 +1,232 @@
+"""`aeron-spark archive import --as udp` and `--as tcp`: a message a datagram, or several by their framing, and connections."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import struct
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from aeron_spark.archive.segments import Folder
+from aeron_spark.archive.tools import Catalog
+from aeron_spark.captures import files, import_capture
+from aeron_spark.tables import scan
+from tests.kit import captures
+from tests.kit.captures import RAW, START_NS, sofh, timed, udp, write_pcap
+from tests.kit.imported import values, verified
+from tests.kit.payload import payloads
+
+
+def test_a_message_a_datagram_with_the_time_of_its_packet(tmp_path: Path) -> None:
+    messages = list(payloads(1, 500, [100, 1400, 3, 5000, 0]))
+    capture = write_pcap(tmp_path / "capture", timed([udp(one) for one in messages]), link=RAW)
+    report = import_capture(capture, tmp_path / "folder", captured="udp")
+    assert (report.imported, report.problems) == (500, [])
+    table = scan(tmp_path / "folder").to_table(columns=["value", "reserved_value", "position"])
+    assert table["value"].to_pylist() == messages
+    assert table["reserved_value"].to_pylist() == [START_NS + 1000 * number for number in range(500)]
+    verified(tmp_path / "folder")
+    with Folder(tmp_path / "folder") as folder:
+        times = folder.times_at(0, table["position"].to_numpy())
+    assert times.cast(pa.int64())[0].as_py() == START_NS
+    assert abs(times.cast(pa.int64())[-1].as_py() - START_NS - 499_000) < 10_000_000
+
+
+@pytest.mark.parametrize("framing", ["none", "sofh"])
+def test_times_never_decrease(framing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also from one batch to the next, as where a capture's clock is set back; a recording stops at its last time."""
+    monkeypatch.setattr(files, "_ROWS", 4)
+    offsets = [0, 5, 3, 9, 1, 2, 12, 4, 4, 4]
+    packets = [(START_NS + 10**9 * offset, udp(sofh(b"one"))) for offset in offsets]
+    capture = write_pcap(tmp_path / "capture", packets, link=RAW)
+    import_capture(capture, tmp_path / "folder", captured="udp", framing=framing)
+    times = scan(tmp_path / "folder").to_table(columns=["reserved_value"])["reserved_value"].to_pylist()
+    assert times == [START_NS + 10**9 * latest for latest in itertools.accumulate(offsets, max)]
+    with Catalog(tmp_path / "folder") as catalog:
+        assert catalog.entries()[0].recording.stop_timestamp_ms == times[-1] // 10**6
+
+
+def test_messages_of_a_datagram_by_framing(tmp_path: Path) -> None:
+    messages = list(payloads(1, 30, [8, 20, 300]))
+    packets = [
+        bytes(12) + b"".join(struct.pack("<H", 2 + len(one)) + one for one in messages[first : first + 3])
+        for first in range(0, 30, 3)
+    ]
+    packets[4] = packets[4][:30]  # the third of its messages goes beyond the datagram
+    capture = write_pcap(tmp_path / "capture", timed([udp(one) for one in packets]), link=RAW)
+    report = import_capture(capture, tmp_path / "folder", captured="udp", framing="cme-udp")
+    got = values(tmp_path / "folder")[0]
+    assert set(got) <= set(messages)
+    assert len(messages) - len(got) <= 3
+    assert "do not have the framing" in report.problems[0]
+
+
+def segments_of(content: bytes, rng: random.Random, *, first: int) -> list[bytes]:
+    """TCP segments of any length, some again and overlapping, in a changed order."""
+    found, at = [], 0
+    while at < len(content):
+        size = rng.randrange(1, 1400)
+        found.append((at, captures.tcp(content[at : at + size], first + 1 + at)))
+        if rng.random() < 0.1:
+            back = min(at, 50)
+            found.append((at, captures.tcp(content[at - back : at + size + 20], first + 1 + at - back)))
+        at += size
+    order = sorted(range(len(found)), key=lambda number: number + rng.randrange(6))
+    return [captures.tcp(b"", first, flags=2), *(found[number][1] for number in order)]
+
+
+def test_a_connection_is_put_together(tmp_path: Path, rng: random.Random) -> None:
+    messages = list(payloads(1, 2000, [8, 20, 300, 4000]))
+    content = b"".join(map(sofh, messages))
+    packets = segments_of(content, rng, first=2**32 - 5000)
+    capture = write_pcap(tmp_path / "capture", timed(packets), link=RAW)
+    report = import_capture(capture, tmp_path / "folder", captured="tcp", framing="sofh")
+    assert (report.problems, report.gap_count) == ([], 0)
+    assert values(tmp_path / "folder") == {0: messages}
+    verified(tmp_path / "folder")
+
+
+def test_bytes_of_a_connection_that_come_again_or_early_anywhere(tmp_path: Path, rng: random.Random) -> None:
+    """Pieces over any borders, long after their bytes or long before; and segments whose first copy was lost."""
+    messages = list(payloads(2, 1000, [8, 20, 300, 1200]))
+    content = b"".join(map(sofh, messages))
+    cuts = [0, *sorted(rng.sample(range(1, len(content)), len(content) // 700)), len(content)]
+    packets = [captures.tcp(content[low:high], 1 + low) for low, high in itertools.pairwise(cuts)]
+    for _ in range(100):
+        low = rng.randrange(len(content))
+        packets.insert(rng.randrange(len(packets)), captures.tcp(content[low : low + rng.randrange(1, 5000)], 1 + low))
+    for place in rng.sample(range(len(packets) - 50), 30):
+        packets.insert(place + rng.randrange(50), packets.pop(place))
+    capture = write_pcap(tmp_path / "capture", timed([captures.tcp(b"", 0, flags=2), *packets]), link=RAW)
+    report = import_capture(capture, tmp_path / "folder", captured="tcp", framing="sofh")
+    assert (report.problems, report.gap_count) == ([], 0)
+    assert report.repeated > 0
+    assert values(tmp_path / "folder") == {0: messages}
+    verified(tmp_path / "folder")
+
+
+@pytest.mark.parametrize("first", [1000, 2**32 - 1])
+@pytest.mark.parametrize("is_taken", [True, False])
+def test_a_connection_whose_first_segment_has_data(first: int, is_taken: bool, tmp_path: Path) -> None:
+    """TCP Fast Open; a server that does not take the data gets them again."""
+    messages = [b"one", b"two", b"three"]
+    begin, rest = sofh(messages[0]), b"".join(map(sofh, messages[1:]))
+    packets = [captures.tcp(begin, first, flags=2)]
+    packets += [] if is_taken else [captures.tcp(begin, first + 1)]
+    packets.append(captures.tcp(rest, first + 1 + len(begin)))
+    capture = write_pcap(tmp_path / "capture", timed(packets), link=RAW)
+    report = import_capture(capture, tmp_path / "folder", captured="tcp", framing="sofh")
+    assert (report.problems, report.gap_count, report.repeated) == ([], 0, int(not is_taken))
+    assert values(tmp_path / "folder") == {0: messages}
+
+
+@pytest.mark.parametrize("size", [2 << 20, (2 << 20) + 1])
+@pytest.mark.parametrize("rows", [50, 100_000])
+def test_a_message_that_terms_do_not_hold(
+    size: int, rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ends its connection, wherever batches end, and others are imported; one of the greatest length is read."""
+    monkeypatch.setattr(files, "_ROWS", rows)
+    long = bytes(size)
+    sent = {port: sofh(b"one") + sofh(long if port == 2 else b"two") + sofh(b"three") for port in (1, 2, 3)}
+    packets = [
+        captures.tcp(content[at : at + 40_000], at, ports=(port, 9000))
+        for port, content in sent.items()
+        for at in range(0, len(content), 40_000)
+    ]
+    capture = write_pcap(tmp_path / "capture", timed(packets), link=RAW)
+    report = import_capture(capture, tmp_path / "folder", captured="tcp", framing="sofh")
+    is_held = size == 2 << 20
+    assert ["byte 9 does not begin a message" in one for one in report.problems] == [True] * (not is_held)
+    short = [b"one", b"two", b"three"]
+    assert values(tmp_path / "folder") == {0: short, 1: [b"one", long, b"three"] if is_held else [b"one"], 2: short}
+    verified(tmp_path / "folder")
+
+
+@pytest.mark.parametrize("framing", ["none", "sofh"])
+def test_a_datagram_that_terms_do_not_hold(framing: str, tmp_path: Path) -> None:
+    """Lengths of 0 in headers, as where a network card splits datagrams, leave the packet's own."""
+    head = udp(b"")
+    long = head[:2] + bytes(2) + head[4:24] + bytes(2) + head[26:] + sofh(bytes(3 << 20))
+    capture = write_pcap(
+        tmp_path / "capture", timed([udp(sofh(b"one")), long, udp(sofh(b"two"))]), link=RAW, snap=4 << 20
+    )
+    report = import_capture(capture, tmp_path / "folder", captured="udp", framing=framing)
+    assert ["1 messages of more than 2,097,152 bytes" in one for one in report.problems] == [True]
+    assert values(tmp_path / "folder") == {0: [b"one", b"two"] if framing == "sofh" else [sofh(b"one"), sofh(b"two")]}
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5, 100])
+@pytest.mark.parametrize("ahead", [-1_000_000_000, 1_000_000_000])
+@pytest.mark.parametrize("end", [0x11, 0x14])
+def test_ports_are_used_again_without_a_captured_syn(
+    end: int, ahead: int, rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Behind a FIN or RST other sequence numbers are another connection's; those within the last one are late or repeated."""
+    monkeypatch.setattr(files, "_ROWS", rows)
+    old, new = list(payloads(1, 10, [100])), list(payloads(2, 10, [100]))
+    first, size = 2**32 - 500, len(sofh(old[0]))
+    sent = [captures.tcp(sofh(one), first + 1 + size * number) for number, one in enumerate(old)]
+    reset = captures.tcp(b"", first + 1 + 10 * size, flags=end)
+    late = [sent[3], sent[9], reset, sent[8], sent[0]]
+    again = [captures.tcp(sofh(one), first + ahead + size * number) for number, one in enumerate(new)]
+    packets = [captures.tcp(b"", first, flags=2), *sent[:8], reset, *late, *again]
+    capture = write_pcap(tmp_path / "capture", timed(packets), link=RAW)
+    report = import_capture(capture, tmp_path / "folder", captured="tcp", framing="sofh")
+    assert (report.problems, report.gap_count, report.repeated) == ([], 0, 2)
+    assert values(tmp_path / "folder") == {0: old, 1: new}
+
+
+@pytest.mark.parametrize("rows", [1, 3, 100])
+@pytest.mark.parametrize("ahead", [-5000, 0, 5000])
+def test_a_reset_that_nobody_obeys_ends_nothing(
+    ahead: int, rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its sequence number does not fit, or it is answered by a question: data go on where they were."""
+    monkeypatch.setattr(files, "_ROWS", rows)
+    messages = list(payloads(1, 20, [300]))
+    content = b"".join(map(sofh, messages))
+    sent = [captures.tcp(content[at : at + 500], 1 + at) for at in range(0, len(content), 500)]
+    reset = captures.tcp(b"", 1 + 3 * 500 + ahead, flags=0x14)
+    packets = [captures.tcp(b"", 0, flags=2), *sent[:3], reset, *sent[3:]]
+    capture = write_pcap(tmp_path / "capture", timed(packets), link=RAW)
+    report = import_capture(capture, tmp_path / "folder", captured="tcp", framing="sofh")
+    assert report.problems == []
+    assert values(tmp_path / "folder") == {0: messages}
+
+
+def test_a_connection_that_was_left_out_ends(tmp_path: Path) -> None:
+    """The next one on its ports is read."""
+    message = sofh(b"one")
+    gap = [captures.tcp(message, 1), captures.tcp(message, 1 + 2 * len(message), flags=0x11)]
+    again = [captures.tcp(message, 3_000_000_000)]
+    packets = [captures.tcp(b"", 0, flags=2), *gap, *again]
+    capture = write_pcap(tmp_path / "capture", timed(packets), link=RAW)
+    report = import_capture(capture, tmp_path / "folder", captured="tcp", framing="sofh")
+    assert (len(report.problems), report.gap_count) == (1, 1)
+    assert values(tmp_path / "folder") == {0: [b"one"], 1: [b"one"]}
+
+
+def test_a_gap_in_a_connection_ends_it(tmp_path: Path, rng: random.Random) -> None:
+    messages = list(payloads(1, 100, [300]))
+    content = b"".join(map(sofh, messages))
+    packets = [captures.tcp(b"", 0, flags=2)] + [
+        captures.tcp(content[at : at + 100], 1 + at) for at in range(0, len(content), 100)
+    ]
+    del packets[150:152]
+    capture = write_pcap(tmp_path / "capture", timed(packets), link=RAW)
+    report = import_capture(capture, tmp_path / "folder", captured="tcp", framing="sofh")
+    assert report.gap_count == 1
+    assert values(tmp_path / "folder") == {0: messages[: 149 * 100 // 306]}
+    assert "where the next message begins is not known" in report.problems[0]
+    broken = bytearray(content)
+    broken[306 * 50 + 5] ^= 1
+    packets = [captures.tcp(bytes(broken[at : at + 100]), at) for at in range(0, len(content), 100)]
+    report = import_capture(
+        write_pcap(tmp_path / "bad", timed(packets), link=RAW), tmp_path / "bad-folder", captured="tcp", framing="sofh"
+    )
+    assert values(tmp_path / "bad-folder") == {0: messages[:50]}
+    assert f"byte {306 * 50} does not begin a message" in report.problems[0]
