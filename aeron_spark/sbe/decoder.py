@@ -13,7 +13,7 @@ from aeron_spark._native._lib import ffi
 from aeron_spark.errors import UsageError
 from aeron_spark.names import nearest
 from aeron_spark.sbe.column import Column
-from aeron_spark.sbe.columns import HEADER, NAMES, Compiler
+from aeron_spark.sbe.columns import HEADER, Compiler
 from aeron_spark.sbe.explode import explode, exploded_schema
 from aeron_spark.sbe.export import Exporter, struct_node
 from aeron_spark.sbe.framing import MESSAGES, named
@@ -24,6 +24,7 @@ from aeron_spark.sbe.plan import Plan
 from aeron_spark.sbe.program import program
 from aeron_spark.sbe.registry import Registry, Source, schema_of
 from aeron_spark.sbe.run import BatchTooLargeError, Run, Scratch, allocate
+from aeron_spark.sbe.values import NAMES
 from aeron_spark.sbe.walk import DecodeError
 
 SCHEMA_ID = "sbe_schema_id"

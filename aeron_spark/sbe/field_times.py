@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from aeron_spark.errors import UsageError
-from aeron_spark.sbe.columns import NANOSECONDS
 from aeron_spark.sbe.decoder import Decoder
 from aeron_spark.sbe.model import Schema
 from aeron_spark.sbe.registry import Registry
+from aeron_spark.sbe.values import NANOSECONDS
 
 __all__ = ["FieldTimes"]
 

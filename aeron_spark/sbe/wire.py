@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from aeron_spark.errors import UsageError
-from aeron_spark.sbe.columns import CHARSETS, UNITS, member_of, unit_of
+from aeron_spark.sbe.columns import UNITS, member_of, unit_of
 from aeron_spark.sbe.model import Composite, Enum, Field, Member, Primitive, Scalar, Set, Type
+from aeron_spark.sbe.values import CHARSETS
 
 MOMENTS = {
     "utctimestamp": pa.types.is_timestamp,
