@@ -24,7 +24,8 @@ typedef enum setting_kind
     KIND_INTEGER,
     KIND_SIZE,
     KIND_DURATION,
-    KIND_AGE,        /* a duration that also accepts minutes, hours, days and weeks */
+    KIND_PERIOD,     /* a duration with its unit, also in minutes, hours, days and weeks */
+    KIND_AGE,        /* a period of a second or more; 0: none */
     KIND_THREADING,
     KIND_NAMING,
     KIND_CHECKSUM,
@@ -80,7 +81,7 @@ static const setting_row SETTINGS[] = {
     NUMBER(KIND_AGE, "aeron.spark.archive.retain.older.than", "0", retain_older_than_ns, 0, INT64_MAX / 2),
     NUMBER(KIND_SIZE, "aeron.spark.archive.retain.max.bytes", "0", retain_max_bytes, 0, INT64_MAX),
     NUMBER(KIND_INTEGER, "aeron.spark.archive.retain.keep.recordings", "0", retain_keep_recordings, 0, INT32_MAX),
-    NUMBER(KIND_AGE, "aeron.spark.archive.retain.interval", "1m", retain_interval_ns, 1000000, INT64_MAX / 2),
+    NUMBER(KIND_PERIOD, "aeron.spark.archive.retain.interval", "1m", retain_interval_ns, 1000000, INT64_MAX / 2),
     NUMBER(KIND_SIZE, "aeron.archive.error.buffer.length", "1m", error_buffer_length, 1024 * 1024, INT32_MAX - 65536),
     NUMBER(KIND_INTEGER, "aeron.archive.max.concurrent.recordings", "20", max_concurrent_recordings, 0, INT32_MAX),
     NUMBER(KIND_INTEGER, "aeron.spark.archive.recordings.unbegun.max", "8", unbegun_recordings_max, 0, INT32_MAX),
@@ -169,7 +170,7 @@ static as_result parse_integer(const char *text, int64_t *value)
 
 /* Parses "90m", "12h", "7d", "4w", or a stock duration with its unit. A number without one is refused: to stock it would be
  * nanoseconds, to who wrote it days or seconds, and what is older is deleted. */
-static as_result parse_age_ns(const char *text, int64_t *value)
+static as_result parse_period_ns(const char *text, int64_t *value)
 {
     static const struct { char unit; int64_t seconds; } UNITS[] = { { 'm', 60 }, { 'h', 3600 }, { 'd', 86400 }, { 'w', 604800 } };
     char *end;
@@ -184,16 +185,16 @@ static as_result parse_age_ns(const char *text, int64_t *value)
             return AS_OK;
         }
     }
-    int64_t age_ns = 0;
-    if (AS_OK != asi_parse_duration_ns(text, &age_ns))
+    int64_t period_ns = 0;
+    if (AS_OK != asi_parse_duration_ns(text, &period_ns))
     {
         return asi_fail(AS_E_USAGE, 0, "'%.60s' is no time: write 30s, 90m, 12h, 7d or 4w", text);
     }
-    if (0 != age_ns && '\0' == *end)
+    if (0 != period_ns && '\0' == *end)
     {
         return asi_fail(AS_E_USAGE, 0, "'%.60s' is a time without a unit: write 30s, 90m, 12h, 7d or 4w", text);
     }
-    *value = age_ns;
+    *value = period_ns;
     return AS_OK;
 }
 
@@ -201,11 +202,16 @@ static as_result set_number(const setting_row *setting, void *member, const char
 {
     int64_t value = 0;
     const as_result parsed = KIND_SIZE == setting->kind ? asi_parse_size(text, &value) :
-        KIND_AGE == setting->kind ? parse_age_ns(text, &value) :
+        KIND_AGE == setting->kind || KIND_PERIOD == setting->kind ? parse_period_ns(text, &value) :
         KIND_DURATION == setting->kind ? asi_parse_duration_ns(text, &value) : parse_integer(text, &value);
     if (AS_OK != parsed)
     {
         return parsed;
+    }
+    if (KIND_AGE == setting->kind && value > 0 && value < SECOND_NS)
+    {
+        return asi_fail(AS_E_USAGE, 0,
+            "'%.60s' is less than a second, so all that has stopped would be deleted: write 30s, 90m, 12h, 7d or 4w", text);
     }
     if (value < setting->min || value > setting->max || (setting->is_power_of_two && !asi_is_power_of_two(value)))
     {
@@ -325,6 +331,7 @@ static as_result set_value(as_archive_config *config, const setting_row *setting
         case KIND_INTEGER:
         case KIND_SIZE:
         case KIND_DURATION:
+        case KIND_PERIOD:
         case KIND_AGE:
             return set_number(setting, member, text);
         case KIND_THREADING:

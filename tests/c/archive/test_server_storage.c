@@ -342,7 +342,7 @@ static void retention_keeps_what_was_extended_since_it_planned(void)
 static void retention_settings(void)
 {
     static const struct { const char *text; int64_t seconds; } AGES[] = { { "30s", 30 }, { "90m", 5400 }, { "12h", 43200 },
-        { "7d", 604800 }, { "4w", 2419200 }, { "500ms", 0 }, { "0", 0 },
+        { "7d", 604800 }, { "4w", 2419200 }, { "1000ms", 1 }, { "0", 0 },
         { "99999999w", INT64_MAX / 2 / RIG_SECOND } };
     as_archive_config *config = NULL;
     CHECK_I64(as_archive_config_open(&config), AS_OK);
@@ -359,13 +359,16 @@ static void retention_settings(void)
             CHECK_I64(config->retain_older_than_ns / RIG_SECOND, AGES[i].seconds);
         }
     }
-    static const char *const BAD[] = { "d", "-1d", "7 d", "7days", "1.5h", "7", "7000000000", "+7" };
+    static const char *const BAD[] = { "d", "-1d", "7 d", "7days", "1.5h", "7", "7000000000", "+7", "7ns", "7us", "999ms" };
     for (size_t i = 0; i < sizeof(BAD) / sizeof(BAD[0]); i++)
     {
         CHECK_I64(as_archive_config_set(config, "aeron.spark.archive.retain.older.than", BAD[i]), AS_E_USAGE);
     }
     CHECK_I64(as_archive_config_set(config, "aeron.spark.archive.retain.older.than", "7"), AS_E_USAGE);
     CHECK(NULL != strstr(as_error_text(), "'7' is a time without a unit: write 30s, 90m, 12h, 7d or 4w"));
+    CHECK_I64(as_archive_config_set(config, "aeron.spark.archive.retain.older.than", "7ns"), AS_E_USAGE);
+    CHECK(NULL != strstr(as_error_text(), "'7ns' is less than a second, so all that has stopped would be deleted"));
+    CHECK_I64(as_archive_config_set(config, "aeron.spark.archive.retain.interval", "100ms"), AS_OK);
     as_archive_config_close(config);
 }
 
