@@ -44,8 +44,11 @@ from __future__ import annotations
 import hashlib
 import struct
 import zlib
+from array import array
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
+from operator import attrgetter
 from uuid import UUID
 
 import numpy as np
@@ -59,6 +62,8 @@ __all__ = [
     "FRAME_HEADER_BYTES",
     "LEDGER_CHANNEL",
     "LEDGER_STREAM_ID",
+    "Batches",
+    "Entries",
     "Entry",
     "OffsetEntry",
     "PublishedRange",
@@ -102,6 +107,9 @@ class PublishedRange:
     session_id: int
 
 
+_FIELDS = attrgetter(*PublishedRange.__slots__)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """What one batch published; ``batch`` is -1 for a batch write outside of foreachBatch."""
@@ -127,10 +135,19 @@ def entry_key(query: UUID, batch: int) -> int:
     return int.from_bytes(hashlib.sha256(query.bytes + struct.pack("<q", batch)).digest()[:8], "big") >> 1
 
 
+def _pack(ranges: Iterable[PublishedRange]) -> bytes:
+    return b"".join(_RANGE.pack(*_FIELDS(part)) for part in ranges)
+
+
+def _unpack(packed: bytes | bytearray) -> tuple[PublishedRange, ...]:
+    names = PublishedRange.__slots__
+    return tuple(PublishedRange(**dict(zip(names, values, strict=True))) for values in _RANGE.iter_unpack(packed))
+
+
 def encode_entry(entry: Entry, max_bytes: int = MAX_ENTRY_BYTES) -> bytes:
     """Bytes of an entry; UsageError if it is too large for a frame of the ledger."""
     head = (_MAGIC, ENTRY_VERSION, 0, entry.query.bytes, entry.batch, entry.written_ms, len(entry.ranges))
-    ranges = b"".join(_RANGE.pack(*astuple(part)) for part in entry.ranges)
+    ranges = _pack(entry.ranges)
     if _HEAD.size + len(ranges) > max_bytes:
         most = (max_bytes - _HEAD.size) // _RANGE.size
         raise UsageError(
@@ -159,11 +176,7 @@ def decode_entry(message: bytes, where: str) -> Entry:
         )
     if len(message) != _HEAD.size + count * _RANGE.size:
         raise DataLossError(f"{where}: the entry has {len(message)} bytes, which is wrong for {count} ranges")
-    names = PublishedRange.__slots__
-    ranges = tuple(
-        PublishedRange(**dict(zip(names, values, strict=True))) for values in _RANGE.iter_unpack(message[_HEAD.size :])
-    )
-    return Entry(query=UUID(bytes=query), batch=batch, written_ms=written_ms, ranges=ranges)
+    return Entry(query=UUID(bytes=query), batch=batch, written_ms=written_ms, ranges=_unpack(message[_HEAD.size :]))
 
 
 def joined(ranges: Iterable[PublishedRange]) -> tuple[PublishedRange, ...]:
@@ -221,7 +234,7 @@ def has_entry(folder: RecordingSource, recordings: Iterable[Recording], query: U
 def batches_before(folder: RecordingSource, ends: Mapping[int, int | None]) -> dict[int, int]:
     """How many batches that count have rows of a recording before a position, of None anywhere in it; by recording."""
     found = dict.fromkeys(ends, 0)
-    for item in first_of_each(read_entries(folder, {}), set()):
+    for item in first_of_each(read_entries(folder, {}), Batches()):
         held = {part.recording_id for part in item.entry.ranges if _begins_before(part, ends)}
         for recording_id in held:
             found[recording_id] += 1
@@ -233,10 +246,50 @@ def _begins_before(part: PublishedRange, ends: Mapping[int, int | None]) -> bool
     return end is None or part.begin < end
 
 
-def first_of_each(entries: Iterable[OffsetEntry], seen: set[tuple[UUID, int]]) -> Iterator[OffsetEntry]:
+class Batches:
+    """(query, batch) of entries. A query's batches follow each other: it keeps the bounds of runs, not each batch."""
+
+    def __init__(self) -> None:
+        #: By query: begin and end of each run, ascending.
+        self._bounds: dict[int, list[int]] = {}
+
+    def add(self, query: UUID, batch: int) -> bool:
+        """Add a batch; False: it was there."""
+        bounds = self._bounds.setdefault(query.int, [])
+        if bisect_right(bounds, batch) % 2 == 1:
+            return False
+        beside = slice(bisect_left(bounds, batch), bisect_right(bounds, batch + 1))
+        # Where it meets a run, the bound between them goes.
+        bounds[beside] = sorted({batch, batch + 1}.symmetric_difference(bounds[beside]))
+        return True
+
+
+class Entries:
+    """Entries of one recording of the ledger, by position: 24 bytes for each, and 48 for each of its ranges."""
+
+    def __init__(self) -> None:
+        self._positions, self._next_positions = array("q"), array("q")
+        self._ranges = bytearray()
+        #: Where the ranges of each end.
+        self._ends = array("q")
+
+    def append(self, item: OffsetEntry) -> None:
+        """Add the next one."""
+        self._positions.append(item.position)
+        self._next_positions.append(item.next_position)
+        self._ranges += _pack(item.entry.ranges)
+        self._ends.append(len(self._ranges))
+
+    def between(self, begin: int, end: int) -> Iterator[tuple[int, tuple[PublishedRange, ...]]]:
+        """The position behind each entry of [begin, end), and its ranges."""
+        first, behind = (bisect_left(self._positions, at) for at in (begin, end))
+        for index in range(first, behind):
+            packed = self._ranges[self._ends[index - 1] if index else 0 : self._ends[index]]
+            yield self._next_positions[index], _unpack(packed)
+
+
+def first_of_each(entries: Iterable[OffsetEntry], seen: Batches) -> Iterator[OffsetEntry]:
     """Those that count: the first of each (query, batch). ``seen`` remembers them."""
     for item in entries:
-        key = (item.entry.query, item.entry.batch)
-        if key not in seen:
-            seen.add(key)
+        if seen.add(item.entry.query, item.entry.batch):
             yield item

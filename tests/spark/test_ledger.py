@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import threading
+import tracemalloc
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -98,6 +100,35 @@ def test_ranges_that_follow_each_other_are_one() -> None:
         ledger.encode_entry(
             ledger.Entry(query=uuid4(), batch=0, written_ms=0, ranges=tuple(part(0, 32, at) for at in range(1400)))
         )
+
+
+def test_batches_in_any_order(rng: random.Random) -> None:
+    """Each counts once, whether others of its query are before it, behind it, or on both sides."""
+    queries = [uuid4() for _ in range(3)]
+    batches, seen = ledger.Batches(), set[tuple[UUID, int]]()
+    for _ in range(3000):
+        key = rng.choice(queries), rng.randrange(-1, 300)
+        assert batches.add(*key) == (key not in seen)
+        seen.add(key)
+
+
+def test_entries_that_were_read_take_little_memory() -> None:
+    """A query keeps all of its ledger, which grows by an entry with each batch."""
+    count = 5000
+    tracemalloc.start()
+    entries, seen = ledger.Entries(), ledger.Batches()
+    read = (
+        ledger.OffsetEntry(
+            entry=replace(ENTRY, batch=number), recording_id=1, position=192 * number, next_position=192 * (number + 1)
+        )
+        for number in range(count)
+    )
+    for item in ledger.first_of_each(read, seen):
+        entries.append(item)
+    size, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert size < 150 * count
+    assert list(entries.between(192, 192 * 3)) == [(192 * 2, ENTRY.ranges), (192 * 3, ENTRY.ranges)]
 
 
 class Sink:
