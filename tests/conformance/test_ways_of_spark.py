@@ -34,8 +34,8 @@ from tests.kit.ports import free_port
 from tests.spark import recorded
 from tests.spark.readers import read
 from tests.spark.test_ledger import Sink, close_pool
+from tests.spark.test_loss import SEGMENT, TERM, break_frame, remove
 
-TERM, SEGMENT = 64 * 1024, 128 * 1024
 STREAM = 1001
 SIZES = [8, 100, 1377, 5000]
 FIRST_NS, STEP_NS = 1_700_000_000_000_000_000, 1_000_000
@@ -240,18 +240,6 @@ def test_the_time_index_is_near_only(archive: Archive, way: str, options: dict[s
 
 
 # -- lost and broken bytes -----------------------------------------------------------------------------------------
-
-
-def break_frame(folder: Path, position: int) -> None:
-    """Of recording 0: an impossible frame length."""
-    with (folder / f"0-{position // SEGMENT * SEGMENT}.rec").open("r+b") as file:
-        file.seek(position % SEGMENT)
-        file.write(b"\x05\x00\x00\x00")
-
-
-def remove(folder: Path, position: int) -> None:
-    """The segment of recording 0 that holds a position."""
-    (folder / f"0-{position // SEGMENT * SEGMENT}.rec").unlink()
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ import random
 import signal
 import stat
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -36,12 +35,6 @@ from tests.python.conftest import SETTINGS
 
 CHANNEL = "aeron:ipc?alias=archived"
 STREAM = 1001
-
-
-@pytest.fixture
-def archive(servers: ArchivingMediaDriver) -> Iterator[Archive]:
-    with Archive(aeron_dir=servers.aeron_dir) as opened:
-        yield opened
 
 
 def record(archive: Archive, messages: list[bytes], *, stream_id: int = STREAM) -> tuple[int, int]:

@@ -4,35 +4,21 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from aeron_spark import Archive, ArchivingMediaDriver, Client, Folder
-from aeron_spark.cli.__main__ import main
 from tests.kit.wait import wait_until
+from tests.python.conftest import Run
 from tests.python.test_archive import record
 
 MESSAGES = [b"one", b"", b"three\x00\xff", b"four" * 2000]
 
-Run = Callable[..., tuple[int, str]]
-
 
 @pytest.fixture
-def archive(servers: ArchivingMediaDriver) -> Iterator[Archive]:
-    with Archive(aeron_dir=servers.aeron_dir) as opened:
-        yield opened
-
-
-@pytest.fixture
-def run(servers: ArchivingMediaDriver, capfd: pytest.CaptureFixture[str]) -> Run:
-    def by_hand(verb: str, *arguments: object) -> tuple[int, str]:
-        code = main(["archive", verb, *map(str, arguments), "--dir", str(servers.aeron_dir)])
-        captured = capfd.readouterr()
-        return code, captured.out + captured.err
-
-    return by_hand
+def run(run: Run, servers: ArchivingMediaDriver) -> Run:
+    return lambda *arguments: run(*arguments, "--dir", servers.aeron_dir)
 
 
 def publishing(servers: ArchivingMediaDriver, stream: int, count: int) -> threading.Thread:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,30 +15,17 @@ from aeron_spark import Archive, ArchivingMediaDriver, Folder, MediaDriver
 from aeron_spark.archive.server import ArchiveServer
 from aeron_spark.archive.users import user_line
 from aeron_spark.cli import archive_copy
-from aeron_spark.cli.__main__ import main
 from aeron_spark.cli.progress import Work
+from tests.python.conftest import Run
 from tests.python.test_archive import record
 
 MESSAGES = [b"one", b"two" * 2000, b"three", *([b"4" * 8000] * 30)]
 AT = ("--source", "aeron:ipc", "--replication-channel", "aeron:udp?endpoint=127.0.0.1:0")
 
-Run = Callable[..., tuple[int, str]]
-
 
 @pytest.fixture
-def run(aeron_dir: Path, capfd: pytest.CaptureFixture[str]) -> Run:
-    def by_hand(verb: str, *arguments: object) -> tuple[int, str]:
-        code = main(["archive", verb, *map(str, arguments), "--dir", str(aeron_dir)])
-        captured = capfd.readouterr()
-        return code, captured.out + captured.err
-
-    return by_hand
-
-
-@pytest.fixture
-def archive(servers: ArchivingMediaDriver) -> Iterator[Archive]:
-    with Archive(aeron_dir=servers.aeron_dir) as opened:
-        yield opened
+def run(run: Run, aeron_dir: Path) -> Run:
+    return lambda *arguments: run(*arguments, "--dir", aeron_dir)
 
 
 def values(folder: Path, recording_id: int) -> list[bytes]:

@@ -9,9 +9,10 @@ import json
 import random
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -32,7 +33,7 @@ from aeron_spark.cli.archive_retain import duration, size
 from aeron_spark.types import Position, RecordingId, SessionId, StreamId
 from tests.kit.processes import Process
 from tests.kit.wait import wait_until
-from tests.python.conftest import SETTINGS
+from tests.python.conftest import SETTINGS, Run
 
 S = 65_536
 NOW_MS = 1_000_000_000
@@ -180,23 +181,9 @@ def test_policies_and_units() -> None:
             size(wrong)
 
 
-Run = Callable[..., tuple[int, str]]
-
-
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    def retain(*arguments: object) -> tuple[int, str]:
-        code = main(["archive", "retain", *map(str, arguments)])
-        captured = capsys.readouterr()
-        return code, captured.out + captured.err
-
-    return retain
-
-
-@pytest.fixture
-def archive(servers: ArchivingMediaDriver) -> Iterator[Archive]:
-    with Archive(aeron_dir=servers.aeron_dir) as opened:
-        yield opened
+def run(run: Run) -> Run:
+    return partial(run, "retain")
 
 
 def stopped_recording(archive: Archive, stream: int, segments: int) -> int:

@@ -23,17 +23,16 @@ from aeron_spark import Archive, ArchivingMediaDriver
 from aeron_spark.archive.segment_files import orphans, segment_files
 from aeron_spark.archive.segments import Folder
 from aeron_spark.archive.tools import Catalog, RecordingState
-from aeron_spark.cli.__main__ import main
 from aeron_spark.types import RecordChecksum
 from tests.kit import packed
 from tests.kit.old_archive import downgrade
 from tests.kit.wait import wait_until
+from tests.python.conftest import Run
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "archive"
 ACTIVITY_OFFSET = 16
 
 Golden = Callable[[str], Path]
-Run = Callable[..., tuple[int, str]]
 
 
 @pytest.fixture
@@ -44,16 +43,6 @@ def golden(tmp_path: Path) -> Golden:
         return tmp_path / name
 
     return unpack
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    def archive(verb: str, *arguments: object) -> tuple[int, str]:
-        code = main(["archive", verb, *map(str, arguments)])
-        captured = capsys.readouterr()
-        return code, captured.out + captured.err
-
-    return archive
 
 
 def contents(folder: Path) -> dict[str, bytes]:
