@@ -1,12 +1,11 @@
 """What is wrong, or will be, with this machine and a driver's directory, and what to do about it.
 
 Two halves: `doctor_facts.gather` looks at the machine and puts what it sees into a `Facts`; the checks here are pure functions
-from facts to findings. `examine` is both.
+from facts to findings.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import stat
 import sys
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from aeron_spark.directory_facts import WRITERS_SETTING
-from aeron_spark.doctor_facts import Facts, gather
+from aeron_spark.doctor_facts import Facts
 from aeron_spark.errors import UsageError
 
 Level = Literal["ok", "warn", "error"]
@@ -25,7 +24,6 @@ SPINNING = frozenset({"spin", "noop", "busy_spin", "aeron_idle_strategy_busy_spi
 LEAST_JAVA = 17
 # Java 24 has no security manager, which Hadoop of Spark 4.0 and 4.1 asks for the user.
 MOST_JAVA_OF_OLD_SPARK = 23
-LEAST_PYTHON = (3, 11)
 # Files that a driver and an archive hold open: sockets, logs and segments.
 COMFORTABLE_FILES = 4096
 
@@ -487,8 +485,3 @@ def check(facts: Facts) -> list[Finding]:
         except UsageError as error:
             found += _error("settings", text=str(error), remedy="correct that setting")
     return list(dict.fromkeys(found))
-
-
-def examine(aeron_dir: str | os.PathLike[str] | None = None) -> list[Finding]:
-    """Look at this machine and a driver's directory, and print what is wrong and what to do."""
-    return check(gather(aeron_dir))

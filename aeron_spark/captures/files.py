@@ -22,7 +22,7 @@ from aeron_spark.captures.fragments import Fragments
 from aeron_spark.captures.packets import Flow, Packets
 from aeron_spark.errors import InternalError, StorageError, UsageError
 
-UDP, TCP, FRAGMENT = lib.AS_CAPTURE_UDP, lib.AS_CAPTURE_TCP, lib.AS_CAPTURE_FRAGMENT
+UDP, TCP = lib.AS_CAPTURE_UDP, lib.AS_CAPTURE_TCP
 CUT, OTHER, MALFORMED = lib.AS_CAPTURE_CUT, lib.AS_CAPTURE_OTHER, lib.AS_CAPTURE_MALFORMED
 
 _PIECE = 8 << 20

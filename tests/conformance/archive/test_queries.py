@@ -21,7 +21,6 @@ from tests.conformance.archive.codec import (
 from tests.conformance.archive.control import Session
 from tests.conformance.archive.streams import IPC, Recorded, Stream, begin, record
 
-Sessions = Callable[..., Session]
 Streams = Callable[[], int]
 COUNT = 3
 

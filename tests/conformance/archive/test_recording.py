@@ -56,7 +56,6 @@ from tests.conformance.archive.streams import (
 from tests.kit.ports import free_port
 from tests.kit.wait import wait_until
 
-Sessions = Callable[..., Session]
 Streams = Callable[[], int]
 
 
