@@ -98,11 +98,6 @@ class RowMaker:
         if self._decodes and sbe is not None and expression is not None:
             self._templates = sbe.possible_templates(self.pruner.possible)
 
-    @property
-    def uses_times(self) -> bool:
-        """The pass has a column of times, or a filter on it."""
-        return self._clock is not None
-
     def memory(self) -> AbstractContextManager[ColumnMemory]:
         """Memory for the columns of a reader's batches, each of which has gone through `make` before the next is read.
 
