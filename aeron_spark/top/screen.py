@@ -61,7 +61,7 @@ class Screen:
         self._detail: str | None = None
         self._help = False
         self._page = 1
-        self._rows: tuple[object, list[Any]] | None = None
+        self._rows: tuple[Facts, object, list[Any]] | None = None
 
     def press(self, key: str, facts: Facts) -> bool:
         """Do what a key says; False: it ends the program."""
@@ -155,9 +155,9 @@ class Screen:
 
     def _sorted(self, facts: Facts) -> list[Any]:
         """The rows that are shown; made once for the same facts, as keys may come fast."""
-        wanted = (id(facts), self._view, self._sorts[self._view], self._filters[self._view])
-        if self._rows is not None and self._rows[0] == wanted:
-            return self._rows[1]
+        wanted = (self._view, self._sorts[self._view], self._filters[self._view])
+        if self._rows is not None and self._rows[0] is facts and self._rows[1] == wanted:
+            return self._rows[2]
         view, text = VIEWS[self._view], self._filters[self._view].lower()
         rows = [
             row
@@ -169,7 +169,7 @@ class Screen:
         known = [row for row in rows if column.order(row) is not None]
         known.sort(key=column.order, reverse=column.greatest_first is not is_reversed)
         found = known + [row for row in rows if column.order(row) is None]
-        self._rows = (wanted, found)
+        self._rows = (facts, wanted, found)
         return found
 
     def _head(self, facts: Facts, width: int) -> Text:

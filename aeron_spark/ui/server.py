@@ -13,6 +13,7 @@ import socket
 import threading
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from aeron_spark.closing import Closing
 from aeron_spark.errors import StorageError, UsageError
@@ -100,7 +101,7 @@ class UiServer(Closing):
         )
         self._server.channel_class = _Channel
         self.port: int = bound.getsockname()[1]
-        fragment = "" if token is None else f"#token={token}"
+        fragment = "" if token is None else f"#token={quote(token, safe='')}"
         self.url = url_of(host, self.port, f"/{fragment}")
 
     def run(self) -> None:

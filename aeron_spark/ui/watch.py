@@ -31,9 +31,9 @@ class _Kept(Generic[_T]):
 
     def get(self) -> _T:
         with self._lock:
-            now_s = time.monotonic()
-            if self._made is None or now_s - self._made[0] >= self._seconds:
-                self._made = (now_s, self._make())
+            if self._made is None or time.monotonic() - self._made[0] >= self._seconds:
+                made = self._make()
+                self._made = (time.monotonic(), made)  # who waited for it does not make another
             return self._made[1]
 
 

@@ -17,6 +17,7 @@ import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -320,6 +321,17 @@ def test_the_cursor_stays_with_its_row() -> None:
         screen.press(key, shown)
         (marked,) = [line.plain for line in screen.lines(shown, 100, 18) if line.plain.startswith(">")]
         assert marked.startswith(">   1002")
+
+
+def test_rows_are_of_the_facts_that_are_given() -> None:
+    """Also where these lie in memory at the place of others, which are gone."""
+    screen, shown = Screen(1), replace(live_scene.moment())
+    assert any("1002" in line.plain for line in screen.lines(shown, 100, 18))
+    place = id(shown)
+    del shown
+    others = [Facts(time_ms=0, seconds=1) for _ in range(10_000)]
+    found = next((one for one in others if id(one) == place), others[0])
+    assert not any("1002" in line.plain for line in screen.lines(found, 100, 18))
 
 
 def test_a_row_that_goes_is_told_in_its_detail() -> None:

@@ -17,6 +17,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -26,7 +27,7 @@ from aeron_spark import Client
 from aeron_spark.errors import StorageError, UsageError
 from aeron_spark.live.compare import facts
 from aeron_spark.testing import RecordedFolder, Servers
-from aeron_spark.ui import answers
+from aeron_spark.ui import answers, watch
 from aeron_spark.ui.app import MAX_BODY_BYTES
 from aeron_spark.ui.messages import MAX_HEX_BYTES
 from aeron_spark.ui.server import UiServer, read_token
@@ -435,6 +436,21 @@ def test_a_schema_reads_no_file(server: UiServer, tmp_path: Path) -> None:
     assert "include" in told.lower()
     entity = f'<!DOCTYPE x [<!ENTITY e SYSTEM "{secret.as_uri()}">]>'
     assert "error" in shown(server, recording=1, position=0, schema=f"{entity}<messageSchema>&e;</messageSchema>")
+
+
+def test_who_waited_for_a_slow_look_makes_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SimpleNamespace(now=0.0, looks=0)
+
+    def look() -> int:
+        clock.now += 5
+        clock.looks += 1
+        return int(clock.looks)
+
+    monkeypatch.setattr(watch, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    kept = watch._Kept(look, 1)
+    assert [kept.get(), kept.get()] == [1, 1]
+    clock.now += 1
+    assert kept.get() == 2
 
 
 def test_messages_of_a_stock_archive(tmp_path: Path) -> None:

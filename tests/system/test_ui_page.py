@@ -10,6 +10,7 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -201,6 +202,53 @@ def test_a_stream_opened(browser: Browser) -> None:
         is_well(browser, server)
 
 
+def test_a_server_that_hangs_is_told(browser: Browser) -> None:
+    class Hanging(Scene):
+        gate = threading.Event()
+
+        def facts(self) -> Facts:
+            assert self.gate.wait(TIMEOUT_S)
+            return super().facts()
+
+    scene = Hanging()
+    scene.gate.set()
+    with served(scene) as server:
+        opened(browser, server, "streams", DESK)
+        shows(browser, "stream 1001")
+        browser.value("const real = AbortSignal.timeout.bind(AbortSignal); AbortSignal.timeout = () => real(200); 0")
+        scene.gate.clear()
+        shows(browser, "does not answer; what you see is of", "#trouble")
+        scene.gate.set()
+        wait_until(lambda: "does not answer" not in browser.value("document.body.innerText"), TIMEOUT_S, "an answer")
+
+
+def test_a_server_of_another_archive_at_the_same_address(browser: Browser, tmp_path: Path) -> None:
+    """The archive's name and its messages are of one server."""
+    for name in ("alpha", "beta"):
+        with Servers() as servers:
+            RecordedFolder(servers).write([f"{name} {number}" for number in range(3)])
+            shutil.copytree(servers.archive_dir, tmp_path / name)
+    with served(Watch([], [str(tmp_path / "alpha")])) as server:
+        opened(browser, server, "messages?archive=0&recording=0", DESK)
+        shows(browser, "alpha 0", "#list")
+        address = f"127.0.0.1:{server.port}"
+    with served(Watch([], [str(tmp_path / "beta")]), listen=address):
+        shows(browser, "beta 0", "#list")
+        assert browser.value("document.querySelector('#archive').selectedOptions[0].text") == str(tmp_path / "beta")
+
+
+def test_a_message_that_cannot_be_read_shows_no_other(browser: Browser, recorded: UiServer) -> None:
+    opened(browser, recorded, "messages?archive=0&recording=1", DESK)
+    wait_until(lambda: not browser.value("document.querySelector('#message').hidden"), TIMEOUT_S, "the first message")
+    browser.value(
+        "const real = window.fetch; window.fetch = async (...asked) => asked[0] === '/api/message' ?"
+        " new Response(JSON.stringify({error: 'it was purged'})) : real(...asked); 0"
+    )
+    browser.value("document.querySelector('#list tbody tr:nth-child(2)').click(); 0")
+    shows(browser, "it was purged", "#one-trouble")
+    assert browser.value("document.querySelector('#message').hidden")
+
+
 def test_figures_stand_still_while_paused(browser: Browser) -> None:
     scene = Scene()
     with served(scene) as server:
@@ -311,7 +359,7 @@ def test_a_page_of_another_site_cannot_ask(browser: Browser, recorded: UiServer)
 
 
 def test_the_page_asks_for_the_token(browser: Browser) -> None:
-    with served(Scene(), listen="127.0.0.1:0", token=16 * "x") as server:
+    with served(Scene(), listen="127.0.0.1:0", token=4 * "+%2/=") as server:
         browser.value("sessionStorage.clear()")
         opened(browser, server, "streams", PHONE)
         shows(browser, "wants the token", "body")

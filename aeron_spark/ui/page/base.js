@@ -50,10 +50,13 @@ if (given) {
   history.replaceState(null, "", location.pathname);
 }
 
+// A server that hangs, or a tunnel to it, never ends a question by itself.
+const MOST_MS = 10000;
+
 async function answer(path, options) {
   const token = sessionStorage.getItem("token");
   const headers = {...options.headers, ...(token ? {Authorization: `Bearer ${token}`} : {})};
-  const response = await fetch(path, {...options, headers, cache: "no-store"});
+  const response = await fetch(path, {...options, headers, cache: "no-store", signal: AbortSignal.timeout(MOST_MS)});
   const found = await response.json();
   if (response.status === 401) throw new TokenError(found.error);
   if (found.error && !("rows" in found)) throw new AnswerError(found.error);

@@ -42,9 +42,8 @@ async function look() {
   const {hash} = location; // another one may be there when the answers have come
   facts = await ask("overview");
   count();
-  if (name === "messages") {
-    if (entered !== hash) messages.enter(facts, query);
-  } else await VIEWS[name].refresh(facts);
+  if (name === "messages") messages.enter(facts, query, entered !== hash);
+  else await VIEWS[name].refresh(facts);
   entered = hash;
 }
 

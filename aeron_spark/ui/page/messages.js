@@ -49,7 +49,10 @@ async function look(position) {
     one = await send("message", {archive: shown.archive, recording: shown.recording, position, schema,
       framing: find("framing").value.trim(), skip: find("skip").value.trim() || "0"});
   } catch (error) {
-    if (chosen === position) tell(find("one-trouble"), error.message);
+    if (chosen === position) {
+      tell(find("one-trouble"), error.message);
+      find("message").hidden = true;
+    }
     return;
   }
   if (chosen !== position) return;
@@ -104,12 +107,25 @@ find("jump").addEventListener("submit", event => {
 find("earlier").addEventListener("click", () => list({before: shown.from}));
 find("later").addEventListener("click", () => list({position: shown.next}));
 
-/** Name the archives; `query` of the address chooses a recording. */
-export function enter(facts, query) {
+/** What is shown is of archives that are not the server's any more. */
+function forget() {
+  asked++;
+  shown = chosen = null;
+  find("list").tBodies[0].replaceChildren();
+  find("message").hidden = find("earlier").disabled = find("later").disabled = true;
+  find("range").textContent = "";
+}
+
+/** Name the archives; `query` of the address, where it is new, chooses a recording. */
+export function enter(facts, query, isNew) {
   const select = find("archive");
-  if (select.options.length !== facts.archives.length) {
+  const named = [...select.options].map(one => one.text);
+  if (named.length !== facts.archives.length || facts.archives.some((folder, number) => folder !== named[number])) {
     select.replaceChildren(...facts.archives.map((folder, number) => made("option", {value: String(number)}, folder)));
+    forget();
+    isNew = true;
   }
+  if (!isNew) return;
   if (!facts.archives.length) {
     tell(find("no-messages"), "No archive's folder is named: start with --archive-dir FOLDER.");
     return;
