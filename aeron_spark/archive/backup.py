@@ -382,9 +382,7 @@ class _Run:
         if not wanted.name.endswith(".time-index"):
             return 0
         found = read_index_header(descriptor)
-        entry = wanted.entry
-        era = entry.control_session_id, entry.correlation_id, int(entry.recording.session_id)
-        if found is None or found[0] != era or found[1] > wanted.length:
+        if found is None or found[0] != wanted.entry.era or found[1] > wanted.length:
             raise _UnsettledError
         return found[1] if found[1] > INDEX_HEADER_BYTES else 0
 

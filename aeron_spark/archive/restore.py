@@ -9,7 +9,10 @@ Three cases, by what the folder has:
   no catalog          the backup's recordings are put there. Where a segment goes on behind the backup's end, or there are
                       later segments, the archive recorded on after the backup, and its catalog was lost. Such a recording
                       gets no stop position: its end is found as after a crash (`reopened`).
-  the recording       segments that it lacks are put back. Its entry stays as it is.
+  the recording       segments that it lacks are put back. Its entry stays as it is. Where its archive died, that is all that
+                      the backup has behind the last segment, too. A recording that was extended since the backup may have
+                      been truncated before, and have other bytes: then the highest segment that folder and backup both
+                      have must have the same ones.
   other recordings    the entry is added. The ids of the folder's archive go on behind both.
 """
 
@@ -23,7 +26,7 @@ import shutil
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from aeron_spark.archive.backup import Limiter, read_manifest, stored_catalog, stored_name
@@ -36,6 +39,7 @@ from aeron_spark.archive.backup_snapshot import (
     used_files,
 )
 from aeron_spark.archive.backup_store import FOLDER_MODE, FileWriter, Store, read_chunks, sync_path
+from aeron_spark.archive.recordings import Recording
 from aeron_spark.archive.segment_files import SegmentFile, segment_files
 from aeron_spark.archive.tools import Catalog, CatalogEntry, RecordingState, version_text
 from aeron_spark.errors import DataLossError, StorageError, UsageError
@@ -110,6 +114,10 @@ class _Restore:
             )
         self._manifest: Manifest = manifest
         self._files = manifest.by_name()
+        self._files_of: dict[int, list[StoredFile]] = {}
+        for file in manifest.files:
+            if (recording_id := recording_of(file.name)) is not None:
+                self._files_of.setdefault(recording_id, []).append(file)
         self._catalog = stored_catalog(store, manifest, self._there)
         self._entries = catalog_entries(self._catalog, store.name)
 
@@ -165,10 +173,12 @@ class _Restore:
         plan = _Plan()
         entries = [] if target is None else catalog_entries(target, str(self._folder))
         known = {int(entry.recording.recording_id): entry for entry in entries if entry.state != RecordingState.DELETED}
-        there = {file.path.name: file for file in segment_files(self._folder)} if self._folder.is_dir() else {}
+        there_of: dict[int, dict[str, SegmentFile]] = {}
+        for file in segment_files(self._folder) if self._folder.is_dir() else ():
+            there_of.setdefault(file.recording_id, {})[file.path.name] = file
         for entry in chosen:
             recording_id = int(entry.recording.recording_id)
-            own = known.get(recording_id)
+            own, there = known.get(recording_id), there_of.get(recording_id, {})
             if own is None:
                 plan.added.append(entry)
                 names = self._names(entry)
@@ -178,19 +188,18 @@ class _Restore:
                     plan.reopened.append(recording_id)
             else:
                 names = self._lacking(entry, own, there)
-            files = [self._files[name] for name in names]
-            plan.files += [file for file in files if not self._has(file)]
+            plan.files += [self._files[name] for name in names if not self._has(self._files[name])]
             if own is None or names:
                 plan.recordings.append(recording_id)
         ids = {int(entry.recording.recording_id) for entry in (*self._entries, *entries)}
-        unknown = sorted({file.recording_id for file in there.values()} - ids)
+        unknown = sorted(there_of.keys() - ids)
         return plan, unknown
 
     def _names(self, entry: CatalogEntry) -> list[str]:
         """Files of a recording that the backup should have, by its catalog and by its manifest."""
         recording = entry.recording
         if entry.state == RecordingState.INVALID or recording.stop_position is None:
-            return [name for name in self._files if recording_of(name) == recording.recording_id]
+            return [file.name for file in self._files_of.get(int(recording.recording_id), ())]
         names = []
         for name, used, length in used_files(recording, recording.stop_position):
             file = self._files.get(name)
@@ -206,7 +215,7 @@ class _Restore:
         return DataLossError(f"{self._store.name}: {reason}, which contradicts the catalog; use another backup")
 
     def _lacking(self, entry: CatalogEntry, own: CatalogEntry, there: dict[str, SegmentFile]) -> list[str]:
-        """Segments of a recording of the folder that are not there."""
+        """Segments of a recording of the folder that are not there, and are the recording's own in the backup."""
         recording, mine = entry.recording, own.recording
         facts = ("start_timestamp_ms", "initial_term_id", "stream_id", "segment_file_length", "term_buffer_length")
         if any(getattr(recording, fact) != getattr(mine, fact) for fact in facts):
@@ -214,23 +223,83 @@ class _Restore:
                 f"recording {recording.recording_id} of {self._folder} is another one than the backup's: restore into an empty "
                 f"folder"
             )
+        first = mine.segment_base(mine.start_position)
+        last = max((_base(name) for name in there if _is_above(name, first - 1)), default=first - 1)
         stop = mine.stop_position
-        if stop is None:  # its end is not known before the archive's next start: as far as there are segments
-            bases = [file.position or 0 for file in there.values() if file.recording_id == mine.recording_id]
-            stop = Position(max([*bases, mine.start_position]))
-        lacking = []
-        for name, used, _ in used_files(mine, stop):
-            if name in there:
-                continue
-            file = self._files.get(name)
-            if file is None or file.length < used:
-                raise DataLossError(
-                    f"{name} is missing in {self._folder}, and {self._store.name} has "
-                    f"{'no such segment' if file is None else f'{file.length} of its {used} bytes'}: use another backup, or "
-                    f"give up what is behind it: aeron-spark archive verify {self._folder} --repair"
-                )
-            lacking.append(name)
-        return lacking
+        wanted = [
+            (name, used)
+            for name, used, _ in used_files(mine, Position(max(last, mine.start_position)) if stop is None else stop)
+            if name not in there and used > 0
+        ]
+        # Of an archive that died the end is not known before its next start, which finds it in the highest segment.
+        behind = [] if stop is not None else [name for name in self._names(entry) if _is_above(name, last)]
+        behind = behind if any(self._length(name) > 0 for name in behind) else []
+        if not wanted and not behind:
+            return []
+        same_to, other = self._compared(mine, there)
+        if other and own.era != entry.era:
+            behind = []  # of the recording as it was before it was truncated
+        wanted += [(name, max(self._length(name), 0)) for name in behind]
+        for name, used in wanted:
+            if self._length(name) < used:
+                raise self._not_there(name, used)
+            if (other or own.era != entry.era) and _base(name) + used > same_to:
+                raise self._unproven(name, other)
+        return [name for name, _ in wanted]
+
+    def _length(self, name: str) -> int:
+        """Bytes that the backup has of a segment, -1 without it."""
+        return self._files[name].length if name in self._files else -1
+
+    def _compared(self, mine: Recording, there: dict[str, SegmentFile]) -> tuple[int, str]:
+        """Up to where folder and backup are known to have the same bytes, and the name of a segment above with others.
+
+        From the highest segment down to the first that begins with the same bytes in both: a truncation replaces all above.
+        """
+        other = ""
+        first = mine.segment_base(mine.start_position)
+        common = [
+            file
+            for file in self._files_of.get(int(mine.recording_id), ())
+            if file.name in there and _is_above(file.name, first - 1)
+        ]
+        for file in sorted(common, key=lambda file: _base(file.name), reverse=True):
+            base = _base(file.name)
+            stop = base + file.length if mine.stop_position is None else mine.stop_position
+            length = min(file.length, stop - base)
+            if length > 0:
+                found = self._digest(file, length)
+                if found is not None and found[0] == self._stored_digest(file, length):
+                    return base + length, other
+                other = other or file.name
+        return -1, other
+
+    def _stored_digest(self, file: StoredFile, length: int) -> str:
+        if length == file.length:
+            return file.sha256
+        digest = hashlib.sha256()
+        for chunk in self._store.chunks(stored_name(file, self._there), replace(file, length=length)):
+            digest.update(chunk)
+        return digest.hexdigest()
+
+    def _not_there(self, name: str, used: int) -> DataLossError:
+        there = f"{self._length(name)} of its {used} bytes" if name in self._files else "no such segment"
+        return DataLossError(
+            f"{name} is missing in {self._folder}, and {self._store.name} has {there}: use another backup, or give up what is "
+            f"behind it: aeron-spark archive verify {self._folder} --repair"
+        )
+
+    def _unproven(self, name: str, other: str) -> DataLossError:
+        reason = (
+            f"{other} has (move it away to have the backup's)"
+            if other
+            else "its recording was extended after the backup"
+        )
+        return DataLossError(
+            f"{name} is missing in {self._folder}, and may have other bytes in {self._store.name}, because {reason}: use a "
+            f"later backup, restore others with --recording, or give up what is behind it: aeron-spark archive verify "
+            f"{self._folder} --repair"
+        )
 
     def _goes_on(self, entry: CatalogEntry, there: dict[str, SegmentFile]) -> bool:
         """Whether the folder has more of a recording than the backup."""
@@ -239,8 +308,7 @@ class _Restore:
         if stop is None or entry.state != RecordingState.VALID:
             return False
         last = recording.segment_base(stop)
-        own = [file.position for file in there.values() if file.recording_id == recording.recording_id]
-        if any(position is not None and position > last for position in own):
+        if any(file.position is not None and file.position > last for file in there.values()):
             return True
         file = there.get(f"{recording.recording_id}-{last}.rec")
         if file is None or stop - last + 4 > file.size:
@@ -251,24 +319,29 @@ class _Restore:
 
     def _has(self, file: StoredFile) -> bool:
         """Whether the folder has the file; UsageError: it begins with other bytes."""
-        path = self._folder / file.name
+        if file.name.endswith(".time-index"):
+            return os.path.lexists(self._folder / file.name)  # the folder's own knows more
+        found = self._digest(file, file.length)
+        if found is None or found == (file.sha256, file.file_length):
+            return found is not None
+        raise UsageError(
+            f"{self._folder / file.name} has other bytes than the backup, and is not overwritten: restore into an empty "
+            f"folder, or move it away"
+        )
+
+    def _digest(self, file: StoredFile, length: int) -> tuple[str, int] | None:
+        """SHA-256 of the first bytes of the folder's file of that name, and its size; None: it is not there."""
         try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            descriptor = os.open(self._folder / file.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except FileNotFoundError:
-            return False
+            return None
         try:
-            if file.name.endswith(".time-index"):
-                return True  # the folder's own knows more
             digest = hashlib.sha256()
-            for chunk in read_chunks(descriptor, file.length, file.hole_end):
+            for chunk in read_chunks(descriptor, length, file.hole_end):
                 digest.update(chunk)
-            if os.fstat(descriptor).st_size == file.file_length and digest.hexdigest() == file.sha256:
-                return True
+            return digest.hexdigest(), os.fstat(descriptor).st_size
         finally:
             os.close(descriptor)
-        raise UsageError(
-            f"{path} has other bytes than the backup, and is not overwritten: restore into an empty folder, or move it away"
-        )
 
     def _check_space(self, files: Iterable[StoredFile]) -> None:
         wanted = sum(file.data_bytes for file in files)
@@ -376,6 +449,15 @@ class _Restore:
         data = _HEADER.pack(version, length, max(next_ids), alignment)[:-_WRITER_BYTES] + writer
         data += b"".join(records[recording_id] for recording_id in sorted(records))
         return data + bytes(-len(data) % CATALOG_PAGE)
+
+
+def _base(name: str) -> int:
+    """Position of a segment's first byte, by its name."""
+    return int(name.rpartition("-")[2].removesuffix(".rec"))
+
+
+def _is_above(name: str, base: int) -> bool:
+    return name.endswith(".rec") and recording_of(name) is not None and _base(name) > base
 
 
 @contextmanager

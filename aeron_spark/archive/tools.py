@@ -82,6 +82,11 @@ class CatalogEntry:
     offset: int
     length: int
 
+    @property
+    def era(self) -> tuple[int, int, int]:
+        """Names the request that began or last extended the recording: control session, correlation id, session."""
+        return self.control_session_id, self.correlation_id, int(self.recording.session_id)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarkFile:
