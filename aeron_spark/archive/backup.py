@@ -18,6 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from aeron_spark.archive.backup_files import (
     INDEX_HEADER_BYTES,
     MANIFEST,
     MAX_MANIFEST_BYTES,
+    NEW_MANIFEST,
     PROGRESS,
     Manifest,
     StoredFile,
@@ -123,6 +125,12 @@ def backup(
 def read_manifest(store: Store, name: str = MANIFEST) -> Manifest | None:
     """The manifest of the backup that counts, None where there is none. DataLossError: a damaged one."""
     data = store.read(name, MAX_MANIFEST_BYTES)
+    if data is None and name == MANIFEST:
+        new = store.read(NEW_MANIFEST, MAX_MANIFEST_BYTES)
+        if new is not None:
+            with suppress(DataLossError):  # that of a first backup which was being written
+                return Manifest.parse_untrusted(new, f"{store.name}/{NEW_MANIFEST}")
+        data = store.read(name, MAX_MANIFEST_BYTES)  # it may have been moved meanwhile
     return None if data is None else Manifest.parse_untrusted(data, f"{store.name}/{name}")
 
 
@@ -195,6 +203,8 @@ class _Run:
         if before is None:
             self._check_empty(there)
         else:
+            if MANIFEST not in there:
+                self._store.move(NEW_MANIFEST, MANIFEST)
             if any(file.incoming in there for file in before.files):
                 finish(self._store, before)
             self._check_same_archive(stored_catalog(self._store, before, self._store.list()))

@@ -23,11 +23,23 @@ from typing import Any
 
 from aeron_spark.errors import DataLossError
 
-__all__ = ["CATALOG", "INCOMING", "MANIFEST", "PROGRESS", "Manifest", "StoredFile", "is_file_name", "recording_of"]
+__all__ = [
+    "CATALOG",
+    "INCOMING",
+    "MANIFEST",
+    "NEW_MANIFEST",
+    "PROGRESS",
+    "Manifest",
+    "StoredFile",
+    "is_file_name",
+    "recording_of",
+]
 
 CATALOG = "archive.catalog"
 MANIFEST = "backup.json"
 INCOMING = "incoming"
+#: Where an object store has the manifest until it is whole, and takes its place.
+NEW_MANIFEST = f"{INCOMING}/{MANIFEST}"
 PROGRESS = f"{INCOMING}/progress.json"
 #: Version of the manifest's form.
 VERSION = 1

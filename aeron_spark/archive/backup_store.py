@@ -76,7 +76,10 @@ class Store(Protocol):
         """A new file."""
 
     def put(self, name: str, data: bytes, *, is_durable: bool) -> None:
-        """Replace a small file atomically. One that need not be durable may be lost, or torn, when the machine loses power."""
+        """Replace a small file as a whole: if only `incoming/<name>` is there, that is whole.
+
+        One that need not be durable may be lost, or torn.
+        """
 
     def move(self, name: str, target: str) -> None:
         """Rename, over a file that is there."""
@@ -315,9 +318,13 @@ class _ObjectStore:
         with self._failures(name), self._filesystem.open_output_stream(f"{self._path}/{name}") as stream:
             yield _ObjectWriter(stream)
 
-    def put(self, name: str, data: bytes, *, is_durable: bool) -> None:  # noqa: ARG002 - it always is
-        with self.create(name, 0, 0) as writer:
+    def put(self, name: str, data: bytes, *, is_durable: bool) -> None:
+        # HDFS and Azure show a file from its opening on, empty at first. HDFS moves over a file by deleting that first.
+        new = f"{INCOMING}/{name}" if is_durable else name
+        with self.create(new, 0, 0) as writer:
             writer.write(memoryview(data))
+        if is_durable:
+            self.move(new, name)
 
     def move(self, name: str, target: str) -> None:
         with self._failures(name):

@@ -1,0 +1,172 @@
+"""Goal: a backup in a store that shows a file from its opening on, and moves over a file by deleting it first, is never lost.
+
+Method: a filesystem of pyarrow with HDFS's semantics over a local folder, each step of which fails once, and all later ones:
+as if the process had died there. What is there then is restored, and the next backup finishes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyarrow import fs
+
+from aeron_spark import Archive, ArchivingMediaDriver
+from aeron_spark.archive import backup as backup_module
+from aeron_spark.archive import backup_store
+from aeron_spark.archive.backup_files import MANIFEST, NEW_MANIFEST
+from aeron_spark.archive.backup_store import Store, open_backup
+from aeron_spark.archive.restore import restore
+from aeron_spark.errors import StorageError, UsageError
+from tests.python.test_archive_backup import FRAME, Source, assert_verified, digest
+from tests.system.crashes import SEGMENT_LENGTH
+
+FOREVER = 1 << 30
+
+
+class _Stream:
+    """A file whose bytes arrive in two steps."""
+
+    closed = False
+
+    def __init__(self, hadoop: _Hadoop, path: Path) -> None:
+        self._hadoop = hadoop
+        self._file = path.open("wb", buffering=0)
+
+    def write(self, data: Any) -> int:
+        """Half of it, then the rest."""
+        view = memoryview(data)
+        for part in (view[: len(view) // 2], view[len(view) // 2 :]):
+            self._hadoop.step()
+            self._file.write(part)
+        return len(view)
+
+    def flush(self) -> None:
+        """Nothing is buffered."""
+
+    def tell(self) -> int:
+        """How much was written."""
+        return self._file.tell()
+
+    def close(self) -> None:
+        """Also after a death."""
+        self.closed = True
+        self._file.close()
+
+
+class _Hadoop(fs.FileSystemHandler):  # type: ignore[misc]
+    """As pyarrow works on HDFS (`hdfs.cc`), over a local folder; steps after the first `left` fail."""
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+        self._local = fs.LocalFileSystem()
+
+    def step(self) -> None:
+        """One change of the store."""
+        self.left -= 1
+        if self.left < 0:
+            raise OSError("died here")
+
+    def get_type_name(self) -> str:
+        return "hdfs"
+
+    def normalize_path(self, path: str) -> str:
+        return path
+
+    def get_file_info(self, paths: list[str]) -> Any:
+        return self._local.get_file_info(paths)
+
+    def get_file_info_selector(self, selector: Any) -> Any:
+        return self._local.get_file_info(selector)
+
+    def open_input_stream(self, path: str) -> Any:
+        return self._local.open_input_stream(path)
+
+    def open_input_file(self, path: str) -> Any:
+        return self._local.open_input_file(path)
+
+    def open_output_stream(self, path: str, metadata: Any) -> Any:
+        self.step()
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        return pa.PythonFile(_Stream(self, Path(path)), mode="wb")
+
+    def move(self, source: str, target: str) -> None:
+        if Path(target).exists():
+            self.step()
+            Path(target).unlink()
+        self.step()
+        Path(source).rename(target)
+
+    def delete_file(self, path: str) -> None:
+        self.step()
+        Path(path).unlink()
+
+    def _unused(self, *_arguments: object) -> None:
+        raise NotImplementedError
+
+    create_dir = delete_dir = delete_dir_contents = delete_root_dir_contents = copy_file = open_append_stream = _unused
+
+
+@pytest.fixture
+def source(servers: ArchivingMediaDriver) -> Iterator[Source]:
+    with Archive(aeron_dir=servers.aeron_dir) as archive:
+        source = Source(servers, archive)
+        yield source
+        source.publication.close()
+
+
+def opened(monkeypatch: pytest.MonkeyPatch, folder: Path, left: int = FOREVER) -> tuple[Store, _Hadoop]:
+    """The store in that folder."""
+    hadoop = _Hadoop(left)
+    monkeypatch.setattr(
+        backup_store, "open_filesystem", lambda _uri, _arguments: (fs.PyFileSystem(hadoop), str(folder))
+    )
+    return open_backup("hdfs://cluster/backup"), hadoop
+
+
+@pytest.mark.parametrize("is_first", [True, False], ids=["the first", "a later one"])
+def test_a_backup_that_dies_at_any_step_leaves_one_whole(
+    source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_first: bool
+) -> None:
+    monkeypatch.setattr(backup_module, "WORKERS", 1)
+    old = None
+    source.grow(5)
+    (tmp_path / "before").mkdir()
+    if not is_first:
+        source.back_up(opened(monkeypatch, tmp_path / "before")[0])
+        old = 5 * FRAME
+        source.grow(SEGMENT_LENGTH // FRAME)
+    new = old + SEGMENT_LENGTH if old else 5 * FRAME
+    seen = set()
+    for number in range(200):
+        folder, out = tmp_path / f"store-{number}", tmp_path / "restored"
+        shutil.copytree(tmp_path / "before", folder)
+        store, hadoop = opened(monkeypatch, folder, number)
+        with contextlib.suppress(StorageError):
+            source.back_up(store)
+        store = opened(monkeypatch, folder)[0]
+        end = None
+        with contextlib.suppress(UsageError) if is_first else contextlib.nullcontext():
+            restore(store, out)
+            assert_verified(out)
+            end = digest(out)[1]
+            shutil.rmtree(out)
+        assert end in (old, new)
+        seen.add(((folder / MANIFEST).exists(), (folder / NEW_MANIFEST).exists(), end))
+        source.back_up(store)
+        restore(store, out)
+        assert digest(out)[1] == new
+        shutil.rmtree(out)
+        shutil.rmtree(folder)
+        if hadoop.left >= 0:
+            break
+    assert hadoop.left >= 0
+    assert {end for _, _, end in seen} == {old, new}
+    assert (
+        is_first or (False, True, new) in seen
+    )  # the moment in which HDFS has deleted the one, and not renamed the other
