@@ -76,6 +76,11 @@ def segment_files(folder: str | os.PathLike[str]) -> list[SegmentFile]:
     return sorted(found, key=lambda file: (file.recording_id, -1 if file.position is None else file.position))
 
 
+def interrupted_move(folder: str | os.PathLike[str]) -> Path | None:
+    """The mark of an archive that died while it renamed segments to move them to another recording; None: there is none."""
+    return next(Path(folder).glob("segments-*-to-*.moving"), None)
+
+
 def segment_base(recording: Recording, position: int) -> int:
     """Position of the first byte of the segment that holds `position`; segments count from the term of the start."""
     first = recording.start_position - recording.start_position % recording.term_buffer_length

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Any
 
-from aeron_spark.archive.segment_files import Orphan, orphans, segment_files
+from aeron_spark.archive.segment_files import Orphan, interrupted_move, orphans, segment_files
 from aeron_spark.archive.segments import Folder
 from aeron_spark.archive.tools import (
     Catalog,
@@ -422,6 +422,11 @@ def run_delete_orphans(options: argparse.Namespace) -> int:
     with Catalog(options.path, writable=options.yes) as catalog:
         if damage := catalog.info().damage:
             raise DataLossError(f"{damage}; what belongs to no recording is unknown")
+        if move := interrupted_move(options.path):
+            raise UsageError(
+                f"{move}: the archive died while it moved segments, and some have the name of the other recording: start the "
+                f"archive, which takes that back or finishes it"
+            )
         files = segment_files(options.path)
         if options.recording_id is not None:
             catalog.entries(options.recording_id)

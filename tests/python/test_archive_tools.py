@@ -335,6 +335,16 @@ def test_orphans(golden: Golden, run: Run) -> None:
     assert run("verify", folder, "-a")[0] == 0
 
 
+def test_no_orphans_are_deleted_where_segments_were_being_moved(golden: Golden, run: Run) -> None:
+    folder = golden("archive")
+    (folder / "segments-3-to-2.moving").touch()
+    (folder / "77-0.rec").touch()
+    before = contents(folder)
+    code, out = run("delete-orphans", folder, "--yes")
+    assert (code, "segments-3-to-2.moving: the archive died while it moved segments" in out) == (2, True)
+    assert contents(folder) == before
+
+
 def test_a_damaged_catalog_is_told_and_its_good_part_used(golden: Golden, run: Run) -> None:
     folder = golden("archive")
     with Catalog(folder) as catalog:

@@ -3,12 +3,16 @@
  * Stock renames the files and then moves the positions; a crash in between leaves files under a name that no position covers.
  * This implementation first gives the files a second name (a hard link), then extends the destination's position over them, then
  * moves the source's position back. Last, the deleter removes the first names. At each instant every byte belongs to a
- * recording. Where the file system has no hard links, the files are renamed as by stock. */
+ * recording. Where the file system has no hard links, the files are renamed as by stock. Then a marker is in the folder from before
+ * the first name to after the positions, and a start that finds it takes the names back, or finishes: an extension of the
+ * destination would delete the files that it has got behind its end. */
 #include "server/migrate.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "server/deletions.h"
 #include "server/reply.h"
@@ -24,6 +28,7 @@ typedef struct migration
     const char *archive_dir;
     asi_catalog_record src;
     asi_catalog_record dst;
+    bool must_sync;
     bool is_head;          /* the source precedes the destination */
     int64_t seam;
     int64_t first_base;    /* first of the source's segments */
@@ -133,18 +138,56 @@ static as_result check_files(const migration *work)
 
 /* -- moving ------------------------------------------------------------------------------------------------------------------ */
 
+static void marker_path(const migration *work, char *path)
+{
+    (void)snprintf(path, AS_PATH_MAX, "%s/segments-%" PRId64 "-to-%" PRId64 ".moving", work->archive_dir,
+        work->src.recording_id, work->dst.recording_id);
+}
+
+static int sync_folder(const migration *work)
+{
+    return work->must_sync ? work->files->sync_directory(work->files->context, work->archive_dir) : 0;
+}
+
+static int put_marker(const migration *work)
+{
+    char path[AS_PATH_MAX];
+    marker_path(work, path);
+    const int fd = work->files->open(work->files->context, path, ASI_FILE_CREATE);
+    if (fd < 0)
+    {
+        return fd;
+    }
+    work->files->close(work->files->context, fd);
+    return sync_folder(work);
+}
+
+/* One that stays is removed at the next start. */
+static int drop_marker(const migration *work)
+{
+    char path[AS_PATH_MAX];
+    marker_path(work, path);
+    return work->files->unlink(work->files->context, path);
+}
+
 /* Removes the new names of the segments below `end`. */
 static void unname_files(const migration *work, bool is_linked, int64_t end)
 {
+    int error = 0;
     for (int64_t base = work->first_base; base < end; base += work->src.segment_file_length)
     {
         char src[AS_PATH_MAX];
         char dst[AS_PATH_MAX];
         if (AS_OK == segment_path(work, &work->src, base, src) && AS_OK == segment_path(work, &work->dst, base, dst))
         {
-            (void)(is_linked ? work->files->unlink(work->files->context, dst) :
-                work->files->rename(work->files->context, dst, src));
+            const int failed = is_linked ? work->files->unlink(work->files->context, dst) :
+                work->files->rename(work->files->context, dst, src);
+            error = 0 != failed ? failed : error;
         }
+    }
+    if (!is_linked && 0 == error && 0 == sync_folder(work))
+    {
+        (void)drop_marker(work);
     }
 }
 
@@ -166,15 +209,16 @@ static as_result name_file(const migration *work, int64_t base, bool *is_linked)
     {
         error = asi_file_link(files, src, dst);
         *is_linked = -ENOTSUP != error;
+        error = *is_linked ? error : put_marker(work);
     }
-    if (!*is_linked)
+    if (0 == error && !*is_linked)
     {
         error = files->rename(files->context, src, dst);
     }
     return 0 == error ? AS_OK : asi_fail_errno(AS_E_STORAGE, -error, "cannot move segment %s to %s", src, dst);
 }
 
-static as_result name_files(const migration *work, bool must_sync, bool *is_linked)
+static as_result name_files(const migration *work, bool *is_linked)
 {
     as_result result = AS_OK;
     int64_t base = work->first_base;
@@ -183,9 +227,9 @@ static as_result name_files(const migration *work, bool must_sync, bool *is_link
         result = name_file(work, base, is_linked);
         base += AS_OK == result ? work->src.segment_file_length : 0;
     }
-    if (AS_OK == result && must_sync)
+    if (AS_OK == result)
     {
-        const int error = work->files->sync_directory(work->files->context, work->archive_dir);
+        const int error = sync_folder(work);
         result = 0 == error ? AS_OK : asi_fail_errno(AS_E_STORAGE, -error, "cannot sync %s", work->archive_dir);
     }
     if (AS_OK != result)
@@ -259,8 +303,13 @@ static void migrate(asi_control_session *session, const asi_codec_request *reque
     }
     char end[AS_PATH_MAX];
     const bool has_new_end = add_empty_end(archive, work, end);
-    as_result result = name_files(work, deletion->work.sync_directory, &is_linked);
+    work->must_sync = deletion->work.sync_directory;
+    as_result result = name_files(work, &is_linked);
     result = AS_OK == result ? move_positions(archive, work, is_linked) : result;
+    if (AS_OK == result && !is_linked)
+    {
+        (void)drop_marker(work);
+    }
     if (AS_OK != result)
     {
         if (has_new_end)
@@ -327,4 +376,106 @@ void asi_migrate_segments(asi_control_session *session, const asi_codec_request 
         return;
     }
     migrate(session, request, &work);
+}
+
+/* -- after a death ------------------------------------------------------------------------------------------------------------- */
+
+typedef struct marker
+{
+    int64_t src_id;
+    int64_t dst_id;
+    bool is_there;
+} marker;
+
+static bool take_marker(void *context, const char *name)
+{
+    static const char begin[] = "segments-";
+    static const char middle[] = "-to-";
+    marker *found = context;
+    char *end = NULL;
+    if (0 != strncmp(name, begin, sizeof(begin) - 1))
+    {
+        return true;
+    }
+    found->src_id = strtoll(name + sizeof(begin) - 1, &end, 10);
+    if (0 != strncmp(end, middle, sizeof(middle) - 1))
+    {
+        return true;
+    }
+    found->dst_id = strtoll(end + sizeof(middle) - 1, &end, 10);
+    found->is_there = 0 == strcmp(end, ".moving");
+    return !found->is_there;
+}
+
+/* Renames what has not got the name that goes with the positions: the source's, or the destination's if that covers the bytes. */
+static as_result settle_names(const migration *work, bool is_moved)
+{
+    const asi_catalog_record *from = is_moved ? &work->src : &work->dst;
+    const asi_catalog_record *to = is_moved ? &work->dst : &work->src;
+    for (int64_t base = work->first_base; base < work->end_base; base += work->src.segment_file_length)
+    {
+        char old_path[AS_PATH_MAX];
+        char new_path[AS_PATH_MAX];
+        as_result result = segment_path(work, from, base, old_path);
+        result = AS_OK == result ? segment_path(work, to, base, new_path) : result;
+        const int error = AS_OK != result || exists(work, new_path) || !exists(work, old_path) ? 0 :
+            work->files->rename(work->files->context, old_path, new_path);
+        if (AS_OK != result || 0 != error)
+        {
+            return AS_OK != result ? result : asi_fail_errno(AS_E_STORAGE, -error,
+                "cannot rename segment %s to %s, which a migration was moving when the archive died", old_path, new_path);
+        }
+    }
+    const int error = sync_folder(work);
+    return 0 == error ? AS_OK : asi_fail_errno(AS_E_STORAGE, -error, "cannot sync %s", work->archive_dir);
+}
+
+static as_result settle(const as_archive *archive, migration *work)
+{
+    const asi_catalog_record *src = &work->src;
+    const asi_catalog_record *dst = &work->dst;
+    work->first_base = base_of(src, src->start_position);
+    work->end_base = base_of(src, src->stop_position + src->segment_file_length - 1);
+    const bool is_moved = dst->start_position <= src->start_position && dst->stop_position >= src->stop_position;
+    const as_result result = settle_names(work, is_moved);
+    if (AS_OK != result || is_moved)
+    {
+        return AS_OK != result ? result :
+            asi_catalog_set_stop_position(archive->catalog, src->recording_id, src->start_position);
+    }
+    /* The empty segment after the destination's end had gone for the first of the source's. */
+    char end[AS_PATH_MAX];
+    if (dst->stop_position == src->start_position && AS_OK == segment_path(work, dst, dst->stop_position, end) &&
+        !exists(work, end))
+    {
+        (void)asi_segment_replace_by_empty(
+            work->files, end, dst->segment_file_length, (int32_t)archive->config.file_sync_level);
+    }
+    return AS_OK;
+}
+
+as_result asi_migrate_settle(as_archive *archive)
+{
+    for (;;)
+    {
+        marker found = { 0 };
+        migration work = { .files = archive->files, .archive_dir = archive->config.archive_dir,
+            .must_sync = archive->config.file_sync_level > 0 };
+        int error = work.files->readdir(work.files->context, work.archive_dir, take_marker, &found);
+        if (0 != error || !found.is_there)
+        {
+            return 0 == error ? AS_OK : asi_fail_errno(AS_E_STORAGE, -error, "cannot list archive folder %s", work.archive_dir);
+        }
+        const bool is_known = asi_catalog_find(archive->catalog, found.src_id, &work.src) &&
+            asi_catalog_find(archive->catalog, found.dst_id, &work.dst);
+        const as_result result = is_known && work.src.stop_position > work.src.start_position ? settle(archive, &work) : AS_OK;
+        work.src.recording_id = found.src_id;
+        work.dst.recording_id = found.dst_id;
+        error = AS_OK == result ? drop_marker(&work) : 0;
+        if (AS_OK != result || 0 != error)
+        {
+            return AS_OK != result ? result : asi_fail_errno(AS_E_STORAGE, -error, "cannot delete segments-%" PRId64 "-to-%" PRId64
+                ".moving in %s", found.src_id, found.dst_id, work.archive_dir);
+        }
+    }
 }

@@ -6,5 +6,8 @@
 #include "server/archive.h"
 
 void asi_migrate_segments(asi_control_session *session, const asi_codec_request *request);
+/* Takes back or finishes what a migration by renames had begun when the archive died. Call after recovery, before anything is
+ * extended. AS_E_STORAGE: a file can't be renamed. */
+as_result asi_migrate_settle(as_archive *archive) AS_MUST_USE;
 
 #endif

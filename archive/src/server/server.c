@@ -23,6 +23,7 @@
 #include "server/descriptors.h"
 #include "server/logins.h"
 #include "server/low_storage.h"
+#include "server/migrate.h"
 #include "server/on_request.h"
 #include "server/recordings_images.h"
 #include "server/replays.h"
@@ -448,6 +449,7 @@ static as_result open_catalog(as_archive *archive)
         result = asi_recover_leftovers(archive->catalog, archive->files, config->archive_dir, &archive->compaction->is_possible);
         archive->compaction->reclaimable_bytes = asi_catalog_deleted_bytes(archive->catalog);
     }
+    result = AS_OK == result ? asi_migrate_settle(archive) : result;
     archive->server->is_recovered = AS_OK == result;
     return result;
 }

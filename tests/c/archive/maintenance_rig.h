@@ -1,8 +1,9 @@
-/* An archive, recordings of a few segments in it, and maintenance requests; after each, everything that the catalog claims is read
- * back message by message. */
-#ifndef AS_TEST_MAINTENANCE_RIG_H
-#define AS_TEST_MAINTENANCE_RIG_H
+/* An archive on files that fail at call N, recordings of it that end at segment boundaries, and requests that are awaited to their
+ * end. */
+#ifndef AS_TESTS_ARCHIVE_MAINTENANCE_RIG_H
+#define AS_TESTS_ARCHIVE_MAINTENANCE_RIG_H
 
+#include "../store/failing_files.h"
 #include "server_rig.h"
 #include "store/segment_layout.h"
 
@@ -12,6 +13,19 @@
 #define PER_SEGMENT (RIG_SEGMENT_LENGTH / FRAME)
 
 static test_rig rig;
+static failing_files disk;
+
+/* An archive on `disk`, which refuses nothing yet. */
+static inline void open_on_failing_disk(int error, bool stays_broken)
+{
+    rig_open(&rig);
+    failing_files_init(&disk, 0, error, stays_broken);
+    rig.files = disk.ops;
+    rig_set(&rig, "aeron.archive.record.checksum", "CRC-32C");
+    rig_set(&rig, "aeron.archive.file.sync.level", "1");
+    rig_set(&rig, "aeron.archive.catalog.file.sync.level", "1");
+    rig_open_archive(&rig);
+}
 
 static inline asi_codec_request at(int32_t template_id, int64_t recording_id, int64_t position)
 {
@@ -60,8 +74,7 @@ static inline int64_t read_messages(int64_t recording_id, as_recording *recordin
 }
 
 /* A recording by a request that starts or extends; ended by its publication's end. */
-static inline int64_t record(
-    raw_session *session, asi_codec_request *request, const char *channel, int32_t stream_id, int64_t count)
+static inline int64_t record(raw_session *session, asi_codec_request *request, const char *channel, int32_t stream_id, int64_t count)
 {
     as_publication *publication = NULL;
     raw_ask_ok(session, request);
@@ -84,6 +97,15 @@ static inline int64_t make_recording(raw_session *session, int32_t stream_id)
 {
     return make_recording_of(session, stream_id, 3 * PER_SEGMENT + 10);
 }
+
+/* From now on the disk refuses call `n` that changes something. */
+static inline void break_disk(int64_t n)
+{
+    disk.calls = 0;
+    disk.fail_at = n;
+}
+
+static inline bool has_failed(void) { return disk.calls >= disk.fail_at; }
 
 /* The answer's code; when it was OK, everything is gone that was to go, but for files that were refused. */
 static inline int32_t run_to_end(raw_session *session, asi_codec_request *request)

@@ -4,60 +4,6 @@
  * (server_rig.h) against an invoked archive. Spec: 06 §9. */
 #include "maintenance_rig.h"
 
-/* As a migration leaves it that died when the destination had got the bytes and the source still had them. */
-static void share_segments(int64_t head, int64_t tail)
-{
-    as_recording from;
-    CHECK_I64(read_messages(tail, &from), PER_SEGMENT + 3);
-    for (int64_t base = 2 * RIG_SEGMENT_LENGTH; base < from.stop_position; base += RIG_SEGMENT_LENGTH)
-    {
-        char src[AS_PATH_MAX];
-        char dst[AS_PATH_MAX];
-        CHECK_I64(asi_segment_path(src, sizeof(src), rig.archive_dir, tail, base), AS_OK);
-        CHECK_I64(asi_segment_path(dst, sizeof(dst), rig.archive_dir, head, base), AS_OK);
-        CHECK(0 == unlink(dst) || ENOENT == errno);
-        CHECK_I64(link(src, dst), 0);
-    }
-    CHECK_I64(asi_catalog_set_stop_position(rig.archive->catalog, head, from.stop_position), AS_OK);
-}
-
-static void a_migration_that_died_ties_no_recordings_together(void)
-{
-    rig_open(&rig);
-    rig_open_archive(&rig);
-    raw_session *session = raw_connect(&rig);
-    int64_t head;
-    int64_t tail;
-    as_recording end;
-    make_pair(session, 7400, &head, &tail);
-    share_segments(head, tail);
-    CHECK_I64(read_messages(head, &end), 3 * PER_SEGMENT + 3);
-
-    asi_codec_request request = at(ASI_CODEC_TRUNCATE_RECORDING, tail, 3 * RIG_SEGMENT_LENGTH + FRAME);
-    CHECK_I64(run_to_end(session, &request), ASI_CODEC_OK);
-    CHECK_I64(read_messages(tail, &end), PER_SEGMENT + 1);
-    CHECK_I64(read_messages(head, &end), 3 * PER_SEGMENT + 3);
-    go_on(session, head, 7400, 5);
-    CHECK_I64(read_messages(head, &end), 3 * PER_SEGMENT + 8);
-    go_on(session, tail, 7400, 1);
-    CHECK_I64(read_messages(tail, &end), PER_SEGMENT + 2);
-    request = at(ASI_CODEC_TRUNCATE_RECORDING, head, 2 * RIG_SEGMENT_LENGTH + FRAME);
-    CHECK_I64(run_to_end(session, &request), ASI_CODEC_OK);
-    CHECK_I64(read_messages(head, &end), 2 * PER_SEGMENT + 1);
-    CHECK_I64(read_messages(tail, &end), PER_SEGMENT + 2);
-
-    /* The death came later: the source has no bytes any more, and its name of the file is still there. */
-    make_pair(session, 7401, &head, &tail);
-    share_segments(head, tail);
-    CHECK_I64(asi_catalog_set_stop_position(rig.archive->catalog, tail, 2 * RIG_SEGMENT_LENGTH + FRAME), AS_OK);
-    go_on(session, tail, 7401, 1);
-    CHECK_I64(read_messages(tail, &end), 2);
-    CHECK_I64(read_messages(head, &end), 3 * PER_SEGMENT + 3);
-
-    raw_close(session);
-    rig_close(&rig);
-}
-
 static int64_t fdatasync_count;
 static int64_t syncs_before_unlink; /* -1: nothing was unlinked */
 
@@ -283,7 +229,6 @@ static void readers_are_told_what_went_away(void)
 
 int main(void)
 {
-    RUN(a_migration_that_died_ties_no_recordings_together);
     RUN(files_go_after_their_record);
     RUN(while_a_truncation_waits_nothing_may_rely_on_what_goes);
     RUN(a_deletion_ends_without_its_session);

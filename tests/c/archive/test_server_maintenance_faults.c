@@ -1,30 +1,6 @@
 /* Goal: maintenance requests that fail change nothing. Method: a bare session (server_rig.h) against an invoked archive on files
  * that fail at call N, for every N until none fails. Spec: 06 §9. */
-#include "../store/failing_files.h"
 #include "maintenance_rig.h"
-
-static failing_files disk;
-
-/* An archive on `disk`, which refuses nothing yet. */
-static void open_on_failing_disk(int error, bool stays_broken)
-{
-    rig_open(&rig);
-    failing_files_init(&disk, 0, error, stays_broken);
-    rig.files = disk.ops;
-    rig_set(&rig, "aeron.archive.record.checksum", "CRC-32C");
-    rig_set(&rig, "aeron.archive.file.sync.level", "1");
-    rig_set(&rig, "aeron.archive.catalog.file.sync.level", "1");
-    rig_open_archive(&rig);
-}
-
-/* From now on the disk refuses call `n` that changes something. */
-static void break_disk(int64_t n)
-{
-    disk.calls = 0;
-    disk.fail_at = n;
-}
-
-static bool has_failed(void) { return disk.calls >= disk.fail_at; }
 
 static int64_t count_responses(const raw_session *session, int64_t correlation_id, int32_t code)
 {
@@ -117,47 +93,6 @@ static void a_disk_that_dies_leaves_whole_recordings(void)
         rig_close(&rig);
     }
     CHECK(!failed);
-}
-
-static void migrate_at_every_fault(bool is_head, bool can_link)
-{
-    open_on_failing_disk(EIO, false);
-    rig.files.link = can_link ? asi_file_ops_posix()->link : NULL;
-    raw_session *session = raw_connect(&rig);
-    bool failed = true;
-    for (int64_t n = 1; failed && n < 100; n++)
-    {
-        int64_t ids[2];
-        as_recording head;
-        as_recording tail;
-        make_pair(session, (int32_t)(7300 + n), &ids[0], &ids[1]);
-        asi_codec_request request = is_head ? migration_of(ids[0], ids[1]) : migration_of(ids[1], ids[0]);
-        break_disk(n);
-        const int32_t code = run_to_end(session, &request);
-        failed = has_failed();
-        disk.fail_at = 0;
-        const int64_t counts[] = { read_messages(ids[0], &head), read_messages(ids[1], &tail) };
-        const bool is_moved = ASI_CODEC_OK == code;
-        CHECK_I64(counts[is_head ? 1 : 0], is_moved ? 3 * PER_SEGMENT + 3 : is_head ? PER_SEGMENT + 3 : 2 * PER_SEGMENT);
-        CHECK_I64(counts[is_head ? 0 : 1], is_moved ? 0 : is_head ? 2 * PER_SEGMENT : PER_SEGMENT + 3);
-        if (!is_moved)
-        {
-            /* And it can be tried again. */
-            CHECK_I64(run_to_end(session, &request), ASI_CODEC_OK);
-            CHECK_I64(read_messages(request.dst_recording_id, &head), 3 * PER_SEGMENT + 3);
-        }
-    }
-    CHECK(!failed);
-    raw_close(session);
-    rig_close(&rig);
-    CHECK_I64(disk.open_count, 0);
-}
-
-static void a_migrate_that_fails_changes_nothing(void)
-{
-    migrate_at_every_fault(true, true);
-    migrate_at_every_fault(false, true);
-    migrate_at_every_fault(true, false);
 }
 
 /* Extends by a publication that goes on where the recording ends, with the disk's call `n` refused. True: it was refused, and the
@@ -294,7 +229,6 @@ int main(void)
     RUN(a_disk_that_dies_leaves_whole_recordings);
     RUN(an_extension_that_fails_leaves_the_recording_as_it_was);
     RUN(a_start_that_fails_leaves_nothing_active);
-    RUN(a_migrate_that_fails_changes_nothing);
     RUN(files_that_stay_are_told_one_by_one);
     return 0;
 }

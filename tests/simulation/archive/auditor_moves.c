@@ -1,7 +1,6 @@
 /* The auditor's part for migrations; see auditor.h. First the destination's position moves to include the bytes, then the
- * source's moves back. After a death the bytes may belong to the source, to both or to the destination, but never to none. On
- * a disk without hard links files are renamed before the positions move, and nothing is promised of a migration that a death
- * or an error ended. */
+ * source's moves back. After a death the bytes may belong to the source, to both or to the destination, but never to none; also on
+ * a disk without hard links, where the next start puts the names in order. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -111,7 +110,7 @@ void auditor_settle_migration(auditor *audit, asi_catalog *catalog)
     {
         return;
     }
-    if (AUDIT_FORGOTTEN == src->life || AUDIT_FORGOTTEN == dst->life || !audit->disk->can_link)
+    if (AUDIT_FORGOTTEN == src->life || AUDIT_FORGOTTEN == dst->life)
     {
         forget(audit);
         return;

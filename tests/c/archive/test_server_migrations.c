@@ -1,0 +1,159 @@
+/* Goal: a migration of segments that fails or dies loses nothing, and can be repeated. Method: maintenance_rig.h, with and without
+ * hard links; every message that the catalog claims is read back. Spec: 08 §9. */
+#include "maintenance_rig.h"
+
+static void migrate_at_every_fault(bool is_head, bool can_link)
+{
+    open_on_failing_disk(EIO, false);
+    rig.files.link = can_link ? asi_file_ops_posix()->link : NULL;
+    raw_session *session = raw_connect(&rig);
+    bool failed = true;
+    for (int64_t n = 1; failed && n < 100; n++)
+    {
+        int64_t ids[2];
+        as_recording head;
+        as_recording tail;
+        make_pair(session, (int32_t)(7300 + n), &ids[0], &ids[1]);
+        asi_codec_request request = is_head ? migration_of(ids[0], ids[1]) : migration_of(ids[1], ids[0]);
+        break_disk(n);
+        const int32_t code = run_to_end(session, &request);
+        failed = has_failed();
+        disk.fail_at = 0;
+        const int64_t counts[] = { read_messages(ids[0], &head), read_messages(ids[1], &tail) };
+        const bool is_moved = ASI_CODEC_OK == code;
+        CHECK_I64(counts[is_head ? 1 : 0], is_moved ? 3 * PER_SEGMENT + 3 : is_head ? PER_SEGMENT + 3 : 2 * PER_SEGMENT);
+        CHECK_I64(counts[is_head ? 0 : 1], is_moved ? 0 : is_head ? 2 * PER_SEGMENT : PER_SEGMENT + 3);
+        if (!is_moved)
+        {
+            /* And it can be tried again. */
+            CHECK_I64(run_to_end(session, &request), ASI_CODEC_OK);
+            CHECK_I64(read_messages(request.dst_recording_id, &head), 3 * PER_SEGMENT + 3);
+        }
+    }
+    CHECK(!failed);
+    raw_close(session);
+    rig_close(&rig);
+    CHECK_I64(disk.open_count, 0);
+}
+
+static void a_migrate_that_fails_changes_nothing(void)
+{
+    migrate_at_every_fault(true, true);
+    migrate_at_every_fault(false, true);
+    migrate_at_every_fault(true, false);
+}
+
+/* As a migration leaves it that died when the destination had got the bytes and the source still had them. */
+static void share_segments(int64_t head, int64_t tail)
+{
+    as_recording from;
+    CHECK_I64(read_messages(tail, &from), PER_SEGMENT + 3);
+    for (int64_t base = 2 * RIG_SEGMENT_LENGTH; base < from.stop_position; base += RIG_SEGMENT_LENGTH)
+    {
+        char src[AS_PATH_MAX];
+        char dst[AS_PATH_MAX];
+        CHECK_I64(asi_segment_path(src, sizeof(src), rig.archive_dir, tail, base), AS_OK);
+        CHECK_I64(asi_segment_path(dst, sizeof(dst), rig.archive_dir, head, base), AS_OK);
+        CHECK(0 == unlink(dst) || ENOENT == errno);
+        CHECK_I64(link(src, dst), 0);
+    }
+    CHECK_I64(asi_catalog_set_stop_position(rig.archive->catalog, head, from.stop_position), AS_OK);
+}
+
+static void a_migration_that_died_ties_no_recordings_together(void)
+{
+    rig_open(&rig);
+    rig_open_archive(&rig);
+    raw_session *session = raw_connect(&rig);
+    int64_t head;
+    int64_t tail;
+    as_recording end;
+    make_pair(session, 7400, &head, &tail);
+    share_segments(head, tail);
+    CHECK_I64(read_messages(head, &end), 3 * PER_SEGMENT + 3);
+
+    asi_codec_request request = at(ASI_CODEC_TRUNCATE_RECORDING, tail, 3 * RIG_SEGMENT_LENGTH + FRAME);
+    CHECK_I64(run_to_end(session, &request), ASI_CODEC_OK);
+    CHECK_I64(read_messages(tail, &end), PER_SEGMENT + 1);
+    CHECK_I64(read_messages(head, &end), 3 * PER_SEGMENT + 3);
+    go_on(session, head, 7400, 5);
+    CHECK_I64(read_messages(head, &end), 3 * PER_SEGMENT + 8);
+    go_on(session, tail, 7400, 1);
+    CHECK_I64(read_messages(tail, &end), PER_SEGMENT + 2);
+    request = at(ASI_CODEC_TRUNCATE_RECORDING, head, 2 * RIG_SEGMENT_LENGTH + FRAME);
+    CHECK_I64(run_to_end(session, &request), ASI_CODEC_OK);
+    CHECK_I64(read_messages(head, &end), 2 * PER_SEGMENT + 1);
+    CHECK_I64(read_messages(tail, &end), PER_SEGMENT + 2);
+
+    /* The death came later: the source has no bytes any more, and its name of the file is still there. */
+    make_pair(session, 7401, &head, &tail);
+    share_segments(head, tail);
+    CHECK_I64(asi_catalog_set_stop_position(rig.archive->catalog, tail, 2 * RIG_SEGMENT_LENGTH + FRAME), AS_OK);
+    go_on(session, tail, 7401, 1);
+    CHECK_I64(read_messages(tail, &end), 2);
+    CHECK_I64(read_messages(head, &end), 3 * PER_SEGMENT + 3);
+
+    raw_close(session);
+    rig_close(&rig);
+}
+
+/* The disk is gone from call `n` on, as for an archive that is killed there. After the next start each recording has its messages,
+ * also when the destination is extended first, whose files behind its end are deleted then. False: the request ended before. */
+static bool migrate_and_die(bool is_head, bool is_extended, int64_t n)
+{
+    int64_t ids[2];
+    as_recording recording;
+    open_on_failing_disk(EIO, true);
+    raw_session *session = raw_connect(&rig);
+    make_pair(session, 7500, &ids[0], &ids[1]);
+    asi_codec_request request = is_head ? migration_of(ids[0], ids[1]) : migration_of(ids[1], ids[0]);
+    break_disk(n);
+    (void)run_to_end(session, &request);
+    const bool has_died = has_failed();
+    raw_close(session);
+    rig_close_archive(&rig);
+    disk.fail_at = 0;
+    rig_open_archive(&rig);
+    session = raw_connect(&rig);
+    asi_catalog_record src;
+    CHECK(asi_catalog_find(rig.archive->catalog, request.recording_id, &src));
+    const int64_t head = 2 * PER_SEGMENT;
+    const int64_t tail = PER_SEGMENT + 3;
+    const bool is_moved = src.stop_position == src.start_position;
+    if (is_extended)
+    {
+        go_on(session, request.dst_recording_id, 7500, 1);
+        CHECK_I64(read_messages(request.dst_recording_id, &recording), 1 + (is_moved ? head + tail : is_head ? tail : head));
+        CHECK_I64(read_messages(request.recording_id, &recording), is_moved ? 0 : is_head ? head : tail);
+    }
+    else
+    {
+        CHECK_I64(read_messages(request.recording_id, &recording), is_moved ? 0 : is_head ? head : tail);
+        CHECK(is_moved || ASI_CODEC_OK == run_to_end(session, &request));
+        CHECK_I64(read_messages(request.dst_recording_id, &recording), head + tail);
+    }
+    raw_close(session);
+    rig_close(&rig);
+    return has_died;
+}
+
+static void a_migration_by_renames_that_died_is_repeated(void)
+{
+    for (int i = 0; i < 4; i++)
+    {
+        int64_t n = 1;
+        while (migrate_and_die(0 == i % 2, i < 2, n))
+        {
+            CHECK(++n < 100);
+        }
+        CHECK(n > 6);
+    }
+}
+
+int main(void)
+{
+    RUN(a_migrate_that_fails_changes_nothing);
+    RUN(a_migration_that_died_ties_no_recordings_together);
+    RUN(a_migration_by_renames_that_died_is_repeated);
+    return 0;
+}
