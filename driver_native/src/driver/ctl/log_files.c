@@ -12,6 +12,7 @@
 #define RESERVED_AT_ONCE (1024 * 1024)  /* takes about a millisecond */
 #define RESERVED_IN_CYCLE (128 * 1024)
 #define QUICKLY_UNMAPPED_MAX_LENGTH (64 * 1024 * 1024)
+#define WAITING_BYTES_OF_CLIENT (1024 * 1024)
 
 /* Bytes that waiting commands have reserved but not received yet. */
 static int64_t promised_bytes(const asi_conductor *conductor)
@@ -52,20 +53,35 @@ static as_result fail_for_room(const char *path)
     return asi_fail(AS_E_STORAGE, ENOSPC, "no room for log %s: free space there, or ask for a smaller term-length", path);
 }
 
-static as_result start_waiting(
-    asi_conductor *conductor, const asi_log_file_request *request, asi_log *log, char **path, int64_t populated)
+static as_result add_waiting(asi_conductor *conductor, asi_waiting_command **added)
 {
     asi_waiting_command *command = calloc(1, sizeof(*command));
-    const as_result result = NULL == command ? asi_fail(AS_E_INTERNAL, ENOMEM, "no memory for a log that waits") :
+    const as_result result = NULL == command ? asi_fail(AS_E_INTERNAL, ENOMEM, "no memory for a command that waits") :
         asi_list_add(&conductor->waiting_commands, command);
     if (AS_OK != result)
     {
         free(command);
+        return result;
+    }
+    *added = command;
+    return AS_OK;
+}
+
+/* A command that has waited for another one keeps its place, so that those behind it do not overtake it now. */
+static as_result start_waiting(
+    asi_conductor *conductor, const asi_log_file_request *request, asi_log *log, char **path, int64_t populated)
+{
+    asi_waiting_command *command = conductor->resumed_command;
+    const as_result result = NULL != command ? AS_OK : add_waiting(conductor, &command);
+    if (AS_OK != result)
+    {
         asi_log_file_delete(conductor, log, *path);
         return result;
     }
-    *command = (asi_waiting_command){ .registration_id = request->registration_id, .log = *log, .path = *path,
-        .populated = populated };
+    command->registration_id = request->registration_id;
+    command->log = *log;
+    command->path = *path;
+    command->populated = populated;
     *log = (asi_log){ 0 };
     *path = NULL;
     return AS_AGAIN;
@@ -105,7 +121,7 @@ static as_result take_log(asi_waiting_command *command, const asi_log_file_reque
 
 as_result asi_log_file_create(asi_conductor *conductor, const asi_log_file_request *request, asi_log *log, char **path)
 {
-    if (NULL != conductor->resumed_command)
+    if (NULL != conductor->resumed_command && NULL != conductor->resumed_command->log.map.base)
     {
         return take_log(conductor->resumed_command, request, log, path);
     }
@@ -134,9 +150,9 @@ as_result asi_log_file_create(asi_conductor *conductor, const asi_log_file_reque
 
 /* -- waiting commands ---------------------------------------------------------------------------------------------------- */
 
-as_result asi_log_file_keep_command(asi_conductor *conductor, int32_t type_id, const uint8_t *message, int64_t length)
+static as_result keep(
+    asi_conductor *conductor, asi_waiting_command *command, int32_t type_id, const uint8_t *message, int64_t length)
 {
-    asi_waiting_command *command = conductor->waiting_commands.items[conductor->waiting_commands.count - 1];
     command->client_id = asi_get_i64(message);
     command->type_id = type_id;
     command->length = length;
@@ -150,6 +166,49 @@ as_result asi_log_file_keep_command(asi_conductor *conductor, int32_t type_id, c
     return AS_OK;
 }
 
+as_result asi_log_file_keep_command(asi_conductor *conductor, int32_t type_id, const uint8_t *message, int64_t length)
+{
+    const asi_list *commands = &conductor->waiting_commands;
+    return keep(conductor, commands->items[commands->count - 1], type_id, message, length);
+}
+
+asi_waiting_command *asi_waiting_command_last(const asi_conductor *conductor, int64_t client_id)
+{
+    for (int32_t i = conductor->waiting_commands.count - 1; i >= 0; i--)
+    {
+        asi_waiting_command *command = conductor->waiting_commands.items[i];
+        if (client_id == command->client_id)
+        {
+            return command;
+        }
+    }
+    return NULL;
+}
+
+as_result asi_waiting_command_add(asi_conductor *conductor, int32_t type_id, const uint8_t *message, int64_t length)
+{
+    const int64_t client_id = asi_get_i64(message);
+    asi_waiting_command *command = NULL;
+    int64_t bytes = (int64_t)sizeof(*command) + length;
+    for (int32_t i = 0; i < conductor->waiting_commands.count; i++)
+    {
+        const asi_waiting_command *other = conductor->waiting_commands.items[i];
+        bytes += client_id == other->client_id ? (int64_t)sizeof(*other) + other->length : 0;
+    }
+    if (bytes > WAITING_BYTES_OF_CLIENT)
+    {
+        return asi_fail(AS_E_USAGE, ASI_ERR_RESOURCE_TEMPORARILY_UNAVAILABLE, "client_id=%" PRId64 " has as many commands as can "
+            "wait until storage for one of its logs is reserved, please retry", client_id);
+    }
+    const as_result result = add_waiting(conductor, &command);
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    command->registration_id = asi_get_i64(message + offsetof(asi_cmd_correlated, correlation_id));
+    return keep(conductor, command, type_id, message, length);
+}
+
 asi_waiting_command *asi_log_files_do_work(asi_conductor *conductor, int *work)
 {
     if (0 == conductor->waiting_commands.count)
@@ -158,6 +217,10 @@ asi_waiting_command *asi_log_files_do_work(asi_conductor *conductor, int *work)
     }
     asi_waiting_command *command = conductor->waiting_commands.items[0];
     (*work)++;
+    if (NULL == command->log.map.base)
+    {
+        return command; /* those before it have run */
+    }
     command->is_refused = !asi_log_populate(&command->log, &command->populated, RESERVED_IN_CYCLE);
     return command->is_refused || command->populated == command->log.map.length ? command : NULL;
 }
@@ -171,23 +234,12 @@ void asi_waiting_command_close(asi_conductor *conductor, asi_waiting_command *co
     free(command);
 }
 
-static asi_waiting_command *find_waiting(const asi_conductor *conductor, int64_t registration_id)
-{
-    for (int32_t i = 0; i < conductor->waiting_commands.count; i++)
-    {
-        asi_waiting_command *command = conductor->waiting_commands.items[i];
-        if (registration_id == command->registration_id)
-        {
-            return command;
-        }
-    }
-    return NULL;
-}
-
 bool asi_log_file_cancel(asi_conductor *conductor, int64_t client_id, int64_t registration_id)
 {
-    asi_waiting_command *command = find_waiting(conductor, registration_id);
-    const bool is_found = NULL != command && client_id == command->client_id;
+    /* A removal that has waited itself finds the publication, or comes too early. */
+    asi_waiting_command *command =
+        NULL != conductor->resumed_command ? NULL : asi_waiting_command_last(conductor, client_id);
+    const bool is_found = NULL != command && registration_id == command->registration_id;
     if (is_found)
     {
         asi_waiting_command_close(conductor, command);

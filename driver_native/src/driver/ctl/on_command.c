@@ -226,6 +226,29 @@ static const command_row COMMANDS[] = {
     { ASI_CMD_GET_NEXT_AVAILABLE_SESSION_ID, sizeof(asi_cmd_next_session_id), next_session_id },
 };
 
+/* Commands of one client take effect in their order: what comes behind one that waits for its log may name its publication, tag
+ * or session. Signs of life and ends need nothing of it. The last one that waits is taken back at once. */
+static bool must_wait(const asi_conductor *conductor, const decoded_command *command)
+{
+    const asi_waiting_command *last = asi_waiting_command_last(conductor, command->ids.client_id);
+    if (NULL == last || NULL != conductor->resumed_command)
+    {
+        return false;
+    }
+    switch (command->type_id)
+    {
+        case ASI_CMD_CLIENT_KEEPALIVE:
+        case ASI_CMD_CLIENT_CLOSE:
+        case ASI_CMD_TERMINATE_DRIVER:
+            return false;
+        case ASI_CMD_REMOVE_PUBLICATION:
+            return last->registration_id !=
+                asi_get_i64(command->message + offsetof(asi_cmd_remove_publication, registration_id));
+        default:
+            return true;
+    }
+}
+
 static as_result dispatch(asi_conductor *conductor, decoded_command *command)
 {
     for (size_t i = 0; i < sizeof(COMMANDS) / sizeof(COMMANDS[0]); i++)
@@ -239,16 +262,19 @@ static as_result dispatch(asi_conductor *conductor, decoded_command *command)
             return fail_short(command, "");
         }
         memcpy(&command->ids, command->message, sizeof(command->ids));
-        return COMMANDS[i].handle(conductor, command);
+        return must_wait(conductor, command) ?
+            asi_waiting_command_add(conductor, command->type_id, command->message, command->length) :
+            COMMANDS[i].handle(conductor, command);
     }
     return asi_fail(AS_E_DATA, ASI_ERR_UNKNOWN_COMMAND_TYPE_ID, "command typeId=%d", command->type_id);
 }
 
-static void carry_out(asi_conductor *conductor, int32_t type_id, const uint8_t *message, int64_t length)
+/* AS_AGAIN: the resumed command waits for a log of its own now. */
+static as_result carry_out(asi_conductor *conductor, int32_t type_id, const uint8_t *message, int64_t length)
 {
     decoded_command command = { .type_id = type_id, .message = message, .length = length };
     as_result result = dispatch(conductor, &command);
-    if (AS_AGAIN == result)
+    if (AS_AGAIN == result && NULL == conductor->resumed_command)
     {
         result = asi_log_file_keep_command(conductor, type_id, message, length);
     }
@@ -263,13 +289,14 @@ static void carry_out(asi_conductor *conductor, int32_t type_id, const uint8_t *
             asi_conductor_log_command_failure(conductor, result);
         }
     }
+    return result;
 }
 
 asi_ring_action asi_on_command_untrusted(int32_t type_id, const uint8_t *message, int64_t length, void *context)
 {
     asi_conductor *conductor = context;
     asi_events_on_command_untrusted(conductor->events, type_id, message, length);
-    carry_out(conductor, type_id, message, length);
+    (void)carry_out(conductor, type_id, message, length);
     return ASI_RING_CONTINUE;
 }
 
@@ -280,9 +307,12 @@ int asi_waiting_commands_do_work(asi_conductor *conductor)
     if (NULL != command)
     {
         conductor->resumed_command = command;
-        carry_out(conductor, command->type_id, command->message, command->length);
+        const as_result result = carry_out(conductor, command->type_id, command->message, command->length);
         conductor->resumed_command = NULL;
-        asi_waiting_command_close(conductor, command);
+        if (AS_AGAIN != result)
+        {
+            asi_waiting_command_close(conductor, command);
+        }
     }
     return work;
 }
