@@ -94,6 +94,25 @@ def test_replays_give_them(archive: Archive) -> None:
     assert rows[-1]["next_position"] == end
 
 
+def test_a_replay_over_ipc_with_a_smaller_window_is_refused(aeron_dir: Path, archive_dir: Path) -> None:
+    """The archive sends blocks, here of 64 KiB, while its window is open; its end would come after its begin is taken."""
+    settings = {
+        **SETTINGS,
+        "aeron.archive.segment.file.length": "2m",
+        "aeron.archive.file.io.max.length": "64k",
+        "aeron.ipc.publication.term.window.length": "64k",
+    }
+    with ArchivingMediaDriver(archive_dir, aeron_dir, settings=settings), Archive(aeron_dir=aeron_dir) as archive:
+        recording_id, _ = recorded(archive)
+        replay = archive.replay(recording_id, "aeron:ipc", STREAM + 1, length=ReplayLength.CURRENT_END)
+        with (
+            replay,
+            replay.batches() as batches,
+            pytest.raises(UsageError, match=r"position 0 of .* aeron\.ipc\.publication\.term\.window\.length"),
+        ):
+            list(batches)
+
+
 @pytest.mark.parametrize("start", range(len(MESSAGES)))
 def test_a_remote_archive_gives_them(archive: Archive, start: int) -> None:
     recording_id, end = recorded(archive)

@@ -401,7 +401,8 @@ typedef struct as_columns
 /* Appends whole messages of one image to the columns, from row 0, and moves the image's position past them. A message
  * whose last fragment has not arrived stays for the next call, whole. A message that the end of the stream cuts off is skipped.
  * Waits up to timeout_ns for a first row. AS_OK: row_count >= 0. AS_E_USAGE: the next message alone is larger than
- * byte_capacity. AS_E_DATA: a frame is broken. AS_E_CLOSED: the image is closed and drained. */
+ * byte_capacity, or over IPC, as of a replay, than its publisher's window. AS_E_DATA: a frame is broken. AS_E_CLOSED: the image is
+ * closed and drained. */
 as_result as_image_poll_columns(as_image *image, as_columns *columns, int64_t timeout_ns) AS_MUST_USE;
 /* Does the same over the images of a subscription, one after the other until the columns are full. Never returns AS_E_CLOSED
    because of one image. */

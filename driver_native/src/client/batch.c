@@ -372,13 +372,44 @@ static bool ends_inside_message(const as_image *image, const asi_columns_range *
  * counter stayed at the begin of a message that is longer, its END would never be sent. So the counter passes the fragments that
  * have arrived, while the image's own position stays, and polls begin there. This is safe because the driver cleans the log of an
  * image a term behind the counter, and a message lies in one term. Spec: 02 §8. The log of an IPC publication is cleaned up to the
- * counter, but there offers append a message whole, however small the window, and the half term of a replay's window holds it. */
+ * counter, but there offers append a message whole, however small the window. For who appends fragments see never_ends. */
 static void pass_unfinished(as_image *image, const asi_columns_range *range)
 {
     if (image->is_network && asi_client_image_can_poll(image))
     {
         asi_client_image_advance_flow(image, range->term_position + range->unfinished_end);
     }
+}
+
+/* Replays append fragments as their window allows; by default it is half a term, which holds any message. Where the driver is set
+ * to a smaller one, the limit stays behind the end of a message that does not fit: the counter stays at its begin, and the driver
+ * raises the limit of an IPC publication in steps of an eighth of the window, that of one over UDP, with a spy, at once. */
+static bool never_ends(const as_image *image, int64_t begin, int64_t unfinished_end)
+{
+    const int64_t window = image->metadata->publication_window_length; /* 0 where the driver is older than the field */
+    const int64_t step = window / 8;
+    if (image->is_network || window <= 0 || unfinished_end - begin < window - step ||
+        asi_log_producer_position(&image->log->log) != unfinished_end) /* it is being appended */
+    {
+        return false;
+    }
+    const asi_counters *counters = &image->client->counters;
+    const int64_t id = image->correlation_id;
+    const int32_t limit_id = asi_counters_find_by_registration(counters, ASI_COUNTER_TYPE_PUBLISHER_LIMIT, id);
+    if (limit_id < 0)
+    {
+        return false;
+    }
+    const int64_t limit = asi_load_acquire_i64(asi_counter_addr(counters, limit_id));
+    const bool is_spy = asi_counters_find_by_registration(counters, ASI_COUNTER_TYPE_SENDER_POSITION, id) >= 0;
+    return unfinished_end >= limit && begin + window <= limit + (is_spy ? 0 : step);
+}
+
+static as_result fail_unfinished(const as_image *image, int64_t begin)
+{
+    return asi_fail(AS_E_USAGE, 0, "message at position %" PRId64 " of session %d, stream %d is longer than its publisher's window "
+        "of %d bytes lets it send: raise pub-wnd of its channel, for a replay aeron.ipc.publication.term.window.length of the "
+        "driver, or poll fragments", begin, image->session_id, image->stream_id, image->metadata->publication_window_length);
 }
 
 /* Takes what is available now, across terms, and moves the subscriber position. *result is set with TAKE_FAILED. */
@@ -423,8 +454,15 @@ static take_outcome take_columns(as_image *image, as_columns *columns, as_result
             case ASI_COLUMNS_BROKEN:
                 *result = fail_take(image, &range, stop);
                 return TAKE_FAILED;
-            case ASI_COLUMNS_END:
             case ASI_COLUMNS_PARTIAL:
+                if (next < range.term_position + range.unfinished_end &&
+                    never_ends(image, next, range.term_position + range.unfinished_end))
+                {
+                    *result = fail_unfinished(image, next);
+                    return TAKE_FAILED;
+                }
+                break;
+            case ASI_COLUMNS_END:
             case ASI_COLUMNS_PADDING: /* occurs in recordings only */
                 break;
         }

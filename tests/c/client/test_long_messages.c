@@ -253,6 +253,62 @@ static void ipc_keeps_the_fragments(world *w)
     world_close_pair(&p);
 }
 
+static void append_fragment(as_publication *publication, int64_t length, uint8_t frame_flags)
+{
+    as_buffer_claim claim;
+    CHECK(as_publication_try_claim(publication, length, &claim) > 0);
+    claim.frame[5] = frame_flags;
+    as_buffer_claim_commit(&claim);
+}
+
+/* Over IPC, appended by fragments as a replay does, a message that its publisher can never finish is an error as soon as that is
+ * certain; polls of fragments take it. One that fits comes. `before` makes the limit lag behind the counter by that much. */
+static void longer_than_the_window_over_ipc(world *w)
+{
+    static const struct { int32_t before; bool is_long; } CASES[] = { { 0, true }, { 1024, true }, { 0, false }, { 1024, false } };
+    for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++)
+    {
+        pair p = world_pair(w, "aeron:ipc?term-length=2m|pub-wnd=64k", true);
+        as_columns columns = columns_of(sizeof(bytes));
+        if (CASES[i].before > 0)
+        {
+            append_fragment(p.publication, CASES[i].before - AS_FRAME_HEADER_LENGTH, 0xC0);
+            CHECK_I64(as_image_poll_columns(p.image, &columns, 0), AS_OK);
+            CHECK_I64(columns.row_count, 1);
+            world_turn(w);
+        }
+        const int64_t begin = as_publication_position(p.publication);
+        const int64_t end = CASES[i].is_long ? INT64_MAX : begin + 56 * 1024;
+        uint8_t frame_flags = 0x80;
+        while (as_publication_position(p.publication) < as_publication_position_limit(p.publication) && frame_flags < 0xC0)
+        {
+            CHECK_I64(as_image_poll_columns(p.image, &columns, 0), AS_OK);
+            CHECK_I64(columns.row_count, 0);
+            frame_flags |= as_publication_position(p.publication) + 2048 >= end ? 0x40 : 0;
+            append_fragment(p.publication, 1024 - AS_FRAME_HEADER_LENGTH, frame_flags);
+            frame_flags = 0 != (frame_flags & 0x40) ? 0xC0 : 0;
+            world_turn(w);
+        }
+        if (!CASES[i].is_long)
+        {
+            CHECK_I64(as_image_poll_columns(p.image, &columns, 0), AS_OK);
+            CHECK_I64(columns.row_count, 1);
+            world_close_pair(&p);
+            continue;
+        }
+        CHECK_I64(as_image_poll_columns(p.image, &columns, TIMEOUT_NS), AS_E_USAGE);
+        CHECK(NULL != strstr(as_error_text(), "aeron.ipc.publication.term.window.length"));
+        CHECK_I64(as_image_position(p.image), begin);
+        int64_t length = 0;
+        CHECK(as_image_poll(p.image, count_bytes, &length, 1000) > 0);
+        AWAIT(w, as_publication_position_limit(p.publication) > as_publication_position(p.publication));
+        append_fragment(p.publication, 10, 0x40);
+        CHECK_I64(as_image_poll(p.image, count_bytes, &length, 1000), 1);
+        CHECK_I64(as_image_position(p.image), as_publication_position(p.publication));
+        world_close_pair(&p);
+    }
+}
+
 /* Publishes fragments without an END, more than the window holds, after a whole message. Returns where the stream ends. */
 static int64_t publish_without_end(udp *u)
 {
@@ -322,6 +378,7 @@ int main(void)
     RUN_IN_WORLD(longer_than_the_columns);
     RUN_IN_WORLD(polls_of_fragments_begin_where_columns_ended);
     RUN_IN_WORLD(ipc_keeps_the_fragments);
+    RUN_IN_WORLD(longer_than_the_window_over_ipc);
     RUN(publisher_that_ends_within_a_message);
     RUN(image_lost_within_a_message);
     return 0;
