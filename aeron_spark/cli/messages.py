@@ -132,6 +132,8 @@ def _check(options: argparse.Namespace, words: Sequence[str]) -> None:
         )
     if options.format in _LINES and options.columns is not None:
         raise UsageError(f"--columns is for json, csv and arrow, not for {options.format}: choose one by --format")
+    if options.channel is not None and {options.start, options.end, options.last} != {None}:
+        raise UsageError("--from, --to and --last are of recordings, and --channel is a live stream: leave them out")
     if options.format == "arrow" and sys.stdout.isatty():
         raise UsageError("an Arrow stream is no text for a terminal: send it to a file or a program")
 
