@@ -237,7 +237,9 @@ def _run_timed(options: argparse.Namespace) -> int:
         )
         for when, compare in ((options.from_time, pc.greater_equal), (options.to_time, pc.less)):
             if when is not None:
-                messages = messages.filter(compare(pc.field("timestamp"), pa.scalar(when, pa.timestamp("ns", "UTC"))))
+                messages = messages.filter(
+                    compare(pc.field(messages.own("timestamp")), pa.scalar(when, pa.timestamp("ns", "UTC")))
+                )
         speed = parse_speed(options.speed)
         client = held.enter_context(Client(options.dir, name="aeron-spark archive replay"))
         targets = _publications(options, client, recordings, held)

@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
         table = chosen(options, words, held)
         shown = None
         if pattern is not None:
-            table = table.filter(_expression(options, pattern))
+            table = table.filter(_expression(options, pattern, table.own("value")))
             shown = _shown(options, pattern)
         if options.quiet:
             options.max = 1
@@ -88,13 +88,13 @@ def _counted(options: argparse.Namespace, table: Any) -> int:
     return found
 
 
-def _expression(options: argparse.Namespace, pattern: str) -> pc.Expression:
+def _expression(options: argparse.Namespace, pattern: str, column: str) -> pc.Expression:
     matches = pc.match_substring if options.fixed else pc.match_substring_regex
     try:
         matches(pa.array([b""]), pattern, ignore_case=options.ignore_case)
     except pa.ArrowInvalid as error:
         raise UsageError(f"{pattern!r} is no regular expression: {error}; -F takes it as text") from None
-    found = matches(pc.field("value"), pattern, ignore_case=options.ignore_case)
+    found = matches(pc.field(column), pattern, ignore_case=options.ignore_case)
     return ~found if options.invert else found
 
 

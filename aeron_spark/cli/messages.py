@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from aeron_spark.archive.text_values import ENCODERS, hex_text, time_texts, with_float_texts, with_time_texts
+from aeron_spark.batch import FIELDS, RECORDING_ID
 from aeron_spark.cli.archive_export import time_ns
 from aeron_spark.cli.common import add_dir, at_least, int32, recording_ids, seconds
 from aeron_spark.client import Client
@@ -121,7 +122,7 @@ def chosen(options: argparse.Namespace, words: Sequence[str], held: ExitStack) -
     table = scan(source, **choice)
     for when, compare in ((options.from_time, pc.greater_equal), (options.to_time, pc.less)):
         if when is not None:
-            table = table.filter(compare(pc.field("timestamp"), pa.scalar(when, pa.timestamp("ns", "UTC"))))
+            table = table.filter(compare(pc.field(table.own("timestamp")), pa.scalar(when, pa.timestamp("ns", "UTC"))))
     return table.select(_columns(options, table, live=live))
 
 
@@ -143,18 +144,13 @@ def _columns(options: argparse.Namespace, table: Scan, *, live: bool) -> list[st
         return [name.strip() for name in options.columns.split(",")]
     if options.format not in _LINES:
         return list(table.schema.names)
-    where = ["session_id" if live else "recording_id", "position"]
+    where = [table.own("session_id" if live else "recording_id"), table.own("position")]
     if options.format != "sbe":
-        return [*where, "value"]
-    of_message = [name for name in table.schema.names if name not in {*scan_columns(), "sbe_template_id"}]
-    return [*(name for name in where if name not in of_message), *of_message]
-
-
-def scan_columns() -> tuple[str, ...]:
-    """Columns of a scan that are not of SBE."""
-    from aeron_spark.batch import FIELDS, RECORDING_ID  # noqa: PLC0415
-
-    return (RECORDING_ID.name, *FIELDS, "timestamp")
+        return [*where, table.own("value")]
+    left_out = {table.own(name) for name in (RECORDING_ID.name, *FIELDS, "timestamp")}
+    if options.message is None:
+        left_out.add("sbe_template_id")
+    return [*where, *(name for name in table.schema.names if name not in left_out)]
 
 
 class Printer:
@@ -197,7 +193,7 @@ class Printer:
         self._out.writelines(form % line for line in zip(first, position, bodies, strict=True))
 
     def _value_lines(self, batch: pa.RecordBatch) -> Iterator[bytes]:
-        values = batch.column("value")
+        values = batch.column(2)
         if self._options.format == "hex":
             yield from (text.as_py().encode() for text in hex_text(values))
             return
@@ -207,7 +203,7 @@ class Printer:
             yield shown if self._pattern is None else self._pattern.sub(_RED + rb"\g<0>" + _PLAIN, shown)
 
     def _sbe_lines(self, batch: pa.RecordBatch) -> Iterator[bytes]:
-        template = "sbe_template" in batch.schema.names
+        template = self._options.message is None
         for row in with_time_texts(batch.select(batch.schema.names[2:])).to_pylist():
             name = row.pop("sbe_template", None) if template else self._options.message
             fields = row.pop(name, None) or {} if template and name in row else row

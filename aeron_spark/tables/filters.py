@@ -197,7 +197,7 @@ _READ: tuple[tuple[Callable[[pa.DataType], bool], Callable[[str, pa.DataType], p
 def fields_of(expression: pc.Expression, schema: pa.Schema) -> list[str]:
     """Columns that an expression may use: at least those that it does, in the schema's order."""
     text = str(expression)
-    return [name for name in schema.names if name in text and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)]
+    return [name for name in schema.names if name in text and re.search(rf"(?<![\w:]){re.escape(name)}(?!\w)", text)]
 
 
 def checked(given: Any, schema: pa.Schema) -> pc.Expression | None:
@@ -212,7 +212,7 @@ def checked(given: Any, schema: pa.Schema) -> pc.Expression | None:
     except (pa.ArrowException, TypeError) as error:
         reason = str(error).split(" in ", 1)[0].splitlines()[0]
         unknown = re.search(r"No match for FieldRef\.Name\((.*?)\)", reason)
-        if unknown and unknown[1] == "timestamp":
+        if unknown and unknown[1].rpartition(":")[2] == "timestamp":
             raise UsageError(f"filter: {NO_TIMES}") from None
         closest = nearest(unknown[1], schema.names) if unknown else ""
         raise UsageError(f"the filter does not fit: {reason}; columns are {', '.join(schema.names)}{closest}") from None

@@ -145,7 +145,7 @@ class Replay:
         on_progress: Callable[[State], object] | None = None,
     ) -> None:
         self.state = State(speed=checked_speed(speed))
-        self._messages = messages.select(["recording_id", "reserved_value", "value"])
+        self._messages = messages.select([messages.own(name) for name in ("recording_id", "reserved_value", "value")])
         self._publication_of = publication_of
         self._loop = loop
         self._shift, self._shift_to_ns, self._shift_ns = shift, shift_to_ns, None if shift is None else 0
@@ -235,8 +235,8 @@ class Replay:
         if self._is_new_round and self._shift_to_ns is not None:
             self._shift_ns = self._shift_to_ns() - int(part.times[0])
         self._is_new_round = False
-        recordings = part.batch.column("recording_id").to_numpy()
-        values, reserved = part.batch.column("value"), part.batch.column("reserved_value").to_numpy()
+        recordings, reserved, values = part.batch.columns[:3]
+        recordings, reserved = recordings.to_numpy(), reserved.to_numpy()
         if self._shift is not None and self._shift_ns:
             values, reserved = self._shift(values, reserved, self._shift_ns)
         known, of_row = np.unique(recordings, return_inverse=True)

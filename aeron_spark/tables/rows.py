@@ -25,7 +25,7 @@ __all__ = ["Layout", "RowMaker"]
 
 
 class Layout:
-    """Every column that a scan can have. A field of the SBE schema hides one of ours with its name."""
+    """Every column that a scan can have. A field of the SBE schema hides one of ours, which then has another name."""
 
     def __init__(self, *, is_recorded: bool, clock: Clock | None, sbe: SbeColumns | None) -> None:
         self.clock, self.sbe = clock, sbe
@@ -33,12 +33,20 @@ class Layout:
         if clock is not None:
             fields[TIMESTAMP] = clock.field
         of_sbe = {} if sbe is None else {field.name: field for field in sbe.schema}
-        #: Columns of a message that nothing hides.
-        self.of_message = fields.keys() - of_sbe.keys()
         self.of_sbe = of_sbe.keys()
-        self.schema = pa.schema([field for name, field in (fields | of_sbe).items()])
+        #: Our columns, by their names here.
+        ours = {self.own(name): field.with_name(self.own(name)) for name, field in fields.items()}
+        self.of_message = ours.keys()
+        shown = [(of_sbe if name in of_sbe else ours)[name] for name in fields | of_sbe]
+        self.schema = pa.schema(shown + [field for name, field in ours.items() if name not in fields])
         usual = [name for name in (*READ_COLUMNS[:-1], TIMESTAMP, READ_COLUMNS[-1]) if name in self.of_message]
         self.usual = usual if sbe is None else [*(name for name in usual if name != "value"), *of_sbe]
+
+    def own(self, name: str) -> str:
+        """The name here of one of our columns: that which no field of the SBE schema has."""
+        while name in self.of_sbe:
+            name = f"message:{name}"
+        return name
 
     def schema_of(self, columns: Sequence[str], *, dictionaries: bool) -> pa.Schema:
         """Of rows with these columns, with text in dictionaries or not."""
@@ -78,22 +86,26 @@ class RowMaker:
         #: Columns of the filter that can narrow what is read.
         self.narrowing = of_filter & layout.of_message
         of_pruner = pa.schema([field for field in layout.schema if field.name in of_filter])
-        self.pruner = Pruner(expression, of_pruner, is_never_null=of_filter <= layout.of_message - {TIMESTAMP})
+        self.pruner = Pruner(
+            expression, of_pruner, is_never_null=of_filter <= layout.of_message - {layout.own(TIMESTAMP)}
+        )
         sbe = layout.sbe
         self._of_sbe = sorted(used & layout.of_sbe)
         self._decodes = sbe is not None and (bool(self._of_sbe) or not sbe.is_row_per_message)
-        of_message = used & layout.of_message
-        self._times = [name for name in (TIMESTAMP,) if name in of_message] + ([MERGE_TIME.name] if merges else [])
-        self._clock = layout.clock if self._times else None
-        self._kept = [name for name in layout.schema.names if name in of_message - {TIMESTAMP}] + self._times
+        self._has_times, self._merges = layout.own(TIMESTAMP) in used, merges
+        self._clock = layout.clock if self._has_times or merges else None
+        self._kept = [name for name in layout.schema.names if name in used & layout.of_message]
+        self._kept += [MERGE_TIME.name] if merges else []
         self._of_filter = [name for name in layout.schema.names if name in of_filter]
         self._filters_first = not of_filter & layout.of_sbe
-        needed = [name for name in self._kept if name not in self._times]
+        self._own = {name: layout.own(name) for name in (RECORDING_ID.name, *FIELDS, TIMESTAMP)}
+        needed = [name for name, own in self._own.items() if own in self._kept and name != TIMESTAMP]
+        self._own[MERGE_TIME.name] = MERGE_TIME.name
         needed += [self._clock.column] if self._clock is not None else []
         needed += ["value", "position"] if self._decodes else []
         #: Columns of a source's batches; one is needed to count rows by.
         self.natives = list(dict.fromkeys(needed)) or ["position"]
-        self._passing = [name for name in self.natives if name not in self._kept]
+        self._passing = [name for name in self.natives if self._own[name] not in self._kept]
         self._templates = None
         if self._decodes and sbe is not None and expression is not None:
             self._templates = sbe.possible_templates(self.pruner.possible)
@@ -112,10 +124,11 @@ class RowMaker:
         expression = self._expression if is_filtered else None
         if self._clock is not None:
             times = self._clock.times(source, recording, batch)
-            if TIMESTAMP in self._times:
+            if self._has_times:
                 batch = with_column(batch, self._clock.field, self._clock.as_column(times))
-            if MERGE_TIME.name in self._times:
+            if self._merges:
                 batch = with_column(batch, MERGE_TIME, times)
+        batch = pa.RecordBatch.from_arrays(batch.columns, [self._own[name] for name in batch.schema.names])
         if expression is not None and self._filters_first:
             batch = self._selected(batch, expression)
         if not self._decodes or not batch.num_rows:
@@ -148,14 +161,15 @@ class RowMaker:
     ) -> Iterator[tuple[pa.RecordBatch, Exception | None]]:
         sbe = self._layout.sbe
         assert sbe is not None  # noqa: S101 - as _decodes says
+        value, position = self._own["value"], self._own["position"]
         if self._templates is not None:
-            batch = batch.filter(pa.array(sbe.of_templates(batch.column("value"), self._templates)))
-        for found in sbe.decode(batch.column("value"), self._of_sbe):
+            batch = batch.filter(pa.array(sbe.of_templates(batch.column(value), self._templates)))
+        for found in sbe.decode(batch.column(value), self._of_sbe):
             failure = None
             if found.failure is not None:
-                position = batch.column("position")[found.failed_message].as_py()
+                at = batch.column(position)[found.failed_message].as_py()
                 where = "" if recording is None else f"recording {recording.recording_id}: "
-                failure = found.failure(f"{where}the message at position {position}")
+                failure = found.failure(f"{where}the message at position {at}")
             yield self._joined(batch, found), failure
 
     def _joined(self, batch: pa.RecordBatch, found: Decoded) -> pa.RecordBatch:

@@ -145,7 +145,8 @@ def scan(
     its unit behind it where the schema has none. `ascending=True` promises that reserved values or fields do not descend in
     a recording: then a filter by time reads only what it must, as it does with the index.
     `sbe`: schema, its path or its text, or several. Without `message` there is a struct for each message of the schema,
-    and `sbe_template`; with it, its fields, and only its messages. `sbe_options`: those of `aeron_spark.sbe.Decoder`.
+    and `sbe_template`; with it, its fields, and only its messages. A field hides a column with its name, as `timestamp`,
+    which then is `message:timestamp`. `sbe_options`: those of `aeron_spark.sbe.Decoder`.
     A message that cannot be decoded raises DataLossError after the rows before it; see its text for other choices.
     `follow=True`: continues with what is recorded later, until each recording has stopped, or the pass is closed. A
     subscription ends with its last publisher, with `follow` only when closed. Live batches are collected for at most
@@ -232,6 +233,10 @@ class Scan(dataset.FileSystemDataset):  # type: ignore[misc]
         """Of the batches."""
         return self._plan.layout.schema_of(self._columns, dictionaries=self._plan.dictionaries)
 
+    def own(self, column: str) -> str:
+        """The name here of a column that is not of SBE: `message:<column>` where a field of the schema has its name."""
+        return self._plan.layout.own(column)
+
     def select(self, columns: Sequence[str]) -> Scan:
         """The same rows with these columns."""
         return self._narrowed(columns, None)
@@ -302,7 +307,7 @@ class Scan(dataset.FileSystemDataset):  # type: ignore[misc]
         try:
             source = held.enter_context(plan.opened())
             spans = _spans(plan, source, rows)
-            if since_ns is not None and TIMESTAMP in plan.layout.of_message:
+            if since_ns is not None:
                 spans = _since(spans, _spans(plan, source, _rows_from(plan.layout, since_ns)))
             made = merge(_runs(plan, source, rows, spans, held), max_rows=plan.bounds.rows)
         except BaseException:
@@ -348,7 +353,7 @@ class Scan(dataset.FileSystemDataset):  # type: ignore[misc]
         """Number of rows. Without SBE no message's bytes are copied."""
         taken = _taken(given)
         # A column that costs nothing more than any does.
-        least = "position" if "position" in self._plan.layout.of_message else self._columns[0]
+        least = self.own("position")
         return sum(batch.num_rows for batch in self.batches([least], taken["filter"]))
 
     def scanner(
@@ -461,7 +466,7 @@ def _rows_from(layout: Layout, since_ns: int) -> RowMaker:
     assert layout.clock is not None  # noqa: S101 - by_time was asked
     kind = layout.clock.field.type
     when = pa.scalar(since_ns, pa.timestamp("ns", "UTC")).cast(kind, safe=False)
-    return RowMaker(layout, [], pc.field(TIMESTAMP) >= when)
+    return RowMaker(layout, [], pc.field(layout.own(TIMESTAMP)) >= when)
 
 
 def _since(spans: Sequence[Piece], later: Sequence[Piece]) -> list[Piece]:
@@ -493,7 +498,7 @@ def _runs(plan: _Plan, source: RecordingSource, rows: RowMaker, spans: Sequence[
             for piece in _pieces(source, span, target):
                 yield functools.partial(read_whole, source, piece, rows, plan.bounds)
 
-    return [Run(number, recording_id, reads(of[recording_id]), pool) for number, recording_id in enumerate(sorted(of))]
+    return [Run(number, one, reads(of[one]), pool) for number, one in enumerate(sorted(of))]
 
 
 def _chosen(plan: _Plan, source: RecordingSource, rows: RowMaker) -> list[Recording]:

@@ -129,7 +129,7 @@ def shown(folder_path: str, recording_id: int, position: int, chosen: Chosen) ->
         if is_long:
             schema = None
         options = {"max_entries": _MAX_EMPTY, "framing": chosen.framing, "skip": chosen.skip, "on_error": "null"}
-        table = scan(
+        messages = scan(
             folder,
             recording_id,
             start=position,
@@ -137,7 +137,9 @@ def shown(folder_path: str, recording_id: int, position: int, chosen: Chosen) ->
             sbe=schema,
             sbe_options=None if schema is None else options,
             threads=1,
-        ).to_table()
+        )
+        # The message's bytes are shown beside its row.
+        table = messages.to_table(columns=[name for name in messages.schema.names if name != messages.own("value")])
     return {
         "position": str(position),
         "length": len(payload),
@@ -170,8 +172,8 @@ def _printable(part: bytes) -> str:
 
 
 def _row(batch: pa.RecordBatch, number: int) -> list[list[str]]:
-    """Names and values of the columns that have one; the bytes of the message are shown beside it."""
-    row = {name: _plain(batch.column(name)[number]) for name in batch.schema.names if name != "value"}
+    """Names and values of the columns that have one."""
+    row = {name: _plain(batch.column(name)[number]) for name in batch.schema.names}
     return [[name, _text(value)] for name, value in row.items() if value is not None]
 
 

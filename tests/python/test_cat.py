@@ -25,7 +25,7 @@ from aeron_spark.cli import subscribe
 from aeron_spark.cli.__main__ import main
 from aeron_spark.cli.messages import Printer
 from aeron_spark.testing import RecordedFolder, Servers, wait_until
-from tests.kit import moments
+from tests.kit import hiding, moments
 from tests.kit.market import SCHEMA, quote, trade
 
 
@@ -108,6 +108,44 @@ def of_moments() -> Iterator[tuple[RecordedFolder, Path]]:
         schema = folder.path / "moments.xml"
         schema.write_text(moments.SCHEMA, "utf-8")
         yield folder, schema
+
+
+@pytest.fixture(scope="module")
+def of_hiding() -> Iterator[tuple[RecordedFolder, Path]]:
+    """0: messages of `tests.kit.hiding`; their schema's file."""
+    with Servers() as servers:
+        folder = RecordedFolder(servers)
+        folder.write(hiding.MESSAGES, reserved_values=[1, 2, 3])
+        schema = folder.path / "hiding.xml"
+        schema.write_text(hiding.SCHEMA, "utf-8")
+        yield folder, schema
+
+
+HIDING = [
+    b"price=7 position=9 timestamp=-7 value=47 flags=3 recording_id=77 reserved_value=5 sbe_template=6",
+    b"price=8 position= timestamp=-8 value=48 flags=3 recording_id=77 reserved_value=5 sbe_template=6",
+    b"price=9 position=0 timestamp=-9 value=49 flags=3 recording_id=77 reserved_value=5 sbe_template=6",
+]
+
+
+@pytest.mark.parametrize("more", [[], ["--message", "Row"]])
+def test_fields_with_names_of_columns(
+    of_hiding: tuple[RecordedFolder, Path], monkeypatch: pytest.MonkeyPatch, more: list[str]
+) -> None:
+    """Every field is printed, positions are the stream's, times are the archive's and bytes are the message's."""
+    folder, schema = of_hiding
+    fields = (folder, 0, "--sbe", schema, *more)
+    lines = [b"0:%d:Row %b\n" % (hiding.LENGTH * number, text) for number, text in enumerate(HIDING)]
+    assert run(monkeypatch, "cat", *fields) == (0, b"".join(lines))
+    since = ("--from-time", "2001-01-01T00:00Z")
+    assert run(monkeypatch, "cat", *fields, *since) == (0, b"".join(lines))
+    assert run(monkeypatch, "cat", *fields, "--to-time", "2001-01-01T00:00Z") == (0, b"")
+    price = "price" if more else "Row.price"
+    assert run(monkeypatch, "cat", *fields, *since, "--where", f"{price} > 7") == (0, b"".join(lines[1:]))
+    digits = b"".join(one.hex().encode() + b"\n" for one in hiding.MESSAGES)
+    assert run(monkeypatch, "cat", *fields, "--format", "hex") == (0, digits)
+    assert run(monkeypatch, "cat", *fields, "--format", "text") == (0, b"".join(m + b"\n" for m in hiding.MESSAGES))
+    assert run(monkeypatch, "grep", "-c", *since, "\\x{08}", *fields) == (0, b"1\n")
 
 
 def no_json(text: str) -> Any:

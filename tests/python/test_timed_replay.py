@@ -33,6 +33,7 @@ from aeron_spark.tables import Scan, pruning, scan, scans
 from aeron_spark.tables.replay import Command, Replay, State
 from aeron_spark.tables.shift import Shift
 from aeron_spark.testing import RecordedFolder, Servers, wait_until
+from tests.kit import hiding
 from tests.kit.cnc import Cnc
 
 TIMEOUT_S = 60
@@ -346,6 +347,22 @@ class Player:
 
 def after(count: int) -> Callable[[State], bool]:
     return lambda state: state.messages == count
+
+
+def test_fields_with_names_of_columns_are_not_what_is_replayed(market: Market) -> None:
+    """A merge and a replay, also from a time on, take the messages' own order, times and bytes."""
+    both = [
+        market.folder.write(hiding.MESSAGES, reserved_values=stamps).recording_id for stamps in ([1, 3, 5], [2, 4, 6])
+    ]
+    messages = scan(
+        market.path, both, timestamp="reserved(ns)", sbe=hiding.SCHEMA, message="Row", columns=["timestamp", "price"]
+    )
+    rows = [row for batch in messages.by_time() for row in batch.to_pylist()]
+    assert rows == [{"timestamp": -price, "price": price} for price in hiding.PRICES for _ in range(2)]
+    player = Player(market, speed=math.inf)
+    player.messages = messages
+    player.play([(after(0), [Command("seek", 3)])])
+    assert player.seen == [message for message in hiding.MESSAGES[1:] for _ in range(2)]
 
 
 def test_pause_step_seek_and_speed(market: Market) -> None:

@@ -32,7 +32,7 @@ from aeron_spark.ui.app import MAX_BODY_BYTES
 from aeron_spark.ui.messages import MAX_HEX_BYTES
 from aeron_spark.ui.server import UiServer, read_token
 from aeron_spark.ui.watch import Watch
-from tests.kit import live_scene, moments, packed
+from tests.kit import hiding, live_scene, moments, packed
 from tests.kit.market import SCHEMA, quote, trade
 from tests.kit.ui_server import Scene, served
 from tests.kit.wait import wait_until
@@ -72,7 +72,7 @@ def shown(server: UiServer, **query: object) -> Any:
 
 @pytest.fixture(scope="module")
 def recorded() -> Iterator[tuple[Servers, RecordedFolder]]:
-    """0: lines; 1: quotes and trades; 2: enough for a time index with many entries; 3, 4: many values; 5: one; 6: moments."""
+    """0: lines; 1: quotes and trades; 2: a time index of many entries; 3, 4: many values; 5: one; 6: moments; 7: OTHER."""
     with Servers() as servers:
         folder = RecordedFolder(servers)
         folder.write(LINES)
@@ -83,6 +83,7 @@ def recorded() -> Iterator[tuple[Servers, RecordedFolder]]:
         folder.write([many + bytes(70_000)], stream_id=10)
         folder.write(["one"], stream_id=11)
         folder.write(moments.MESSAGES, stream_id=12)
+        folder.write([hiding.OTHER], stream_id=13)
         yield servers, folder
 
 
@@ -384,6 +385,7 @@ def test_a_message_as_bytes_tree_and_row(server: UiServer) -> None:
     assert fields["number"] == "3"
     assert "Quote" in dict(by_schema["rows"][0])["sbe_template"]
     assert "'number': 3" in dict(by_schema["rows"][0])["Quote"]
+    assert dict(shown(server, recording=7, position=0, schema=hiding.SCHEMA)["rows"][0])["value"] == "{'price': 11}"
 
 
 def test_moments_that_python_has_not(server: UiServer) -> None:
