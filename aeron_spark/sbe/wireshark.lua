@@ -8,7 +8,7 @@ local KINDS = {
     float = ProtoField.float, double = ProtoField.double, string = ProtoField.string, bytes = ProtoField.bytes,
     boolean = ProtoField.bool,
 }
-local CHARSETS = { utf8 = ENC_UTF_8, latin1 = ENC_ISO_8859_1, ascii = ENC_ASCII }
+local UTF_16 = { UTF_16LE = ENC_UTF_16 + ENC_LITTLE_ENDIAN, UTF_16BE = ENC_UTF_16 + ENC_BIG_ENDIAN }
 local fields = {}
 for number, field in ipairs(S.fields) do
     fields[number] = KINDS[field.kind](field.abbr, field.name)
@@ -19,7 +19,8 @@ for _, field in ipairs(fields) do all[#all + 1] = field end
 proto.fields = all
 local cut = ProtoExpert.new(S.proto .. ".cut", "SBE message cut off", expert.group.MALFORMED, expert.severity.ERROR)
 local unknown = ProtoExpert.new(S.proto .. ".unknown", "SBE message unknown", expert.group.UNDECODED, expert.severity.WARN)
-proto.experts = { cut, unknown }
+local nul = ProtoExpert.new(S.proto .. ".nul", "SBE text with a NUL", expert.group.UNDECODED, expert.severity.NOTE)
+proto.experts = { cut, unknown, nul }
 
 -- A walk ends where bytes are missing: it raises this, with where and what.
 local function fail(walk, what)
@@ -59,13 +60,23 @@ local function is_null(of, range)
     return of.null ~= nil and range:bytes():tohex() == of.null
 end
 
-local function text_of(range, charset)
-    local text = range:string(CHARSETS[charset])
-    return text:match("^[^%z]*")
-end
-
 local function add(tree, number, range)
     return S.big and tree:add(fields[number], range) or tree:add_le(fields[number], range)
+end
+
+-- Text up to its first NUL, as Wireshark has it; bytes where that has no such charset.
+local function add_text(tree, of, range)
+    if not of.charset then return tree:add(fields[of.field], range) end
+    return tree:add_packet_field(fields[of.field], range, UTF_16[of.charset] or _G["ENC_" .. of.charset])
+end
+
+local function has_nul(of, range)
+    if not of.charset or range:len() == 0 then return false end
+    local text, nothing, at = range:raw(), UTF_16[of.charset] and "\0\0" or "\0", 0
+    repeat
+        at = text:find(nothing, at + 1, true)
+    until not at or #nothing == 1 or at % 2 == 1
+    return at ~= nil
 end
 
 local function note(tree, range, name, what)
@@ -107,7 +118,7 @@ local function add_value(tree, buffer, of, base)
         if of.null and range(0, 1):bytes():tohex() == of.null then
             note(tree, range, of.name, "null")
         else
-            tree:add(fields[of.field], range, text_of(range, of.charset))
+            add_text(tree, of, range)
         end
     elseif of.names then
         if is_null(of, range) then
@@ -158,10 +169,9 @@ local function walk_data(walk, tree, data)
     walk.at = walk.at + data.at
     need(walk, length, data.name)
     local range = walk.buffer(walk.at, length)
-    if S.fields[data.field].kind == "string" then
-        tree:add(fields[data.field], range, length > 0 and range:string(CHARSETS[data.charset]) or "")
-    else
-        tree:add(fields[data.field], range)
+    local item = add_text(tree, data, range)
+    if has_nul(data, range) then
+        item:add_proto_expert_info(nul, "text is shown up to its NUL; its bytes are " .. range:bytes():tohex())
     end
     walk.at = walk.at + length
 end

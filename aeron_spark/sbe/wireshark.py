@@ -7,6 +7,7 @@ Names of fields in filters are those of the schema with `_` for other characters
 
 from __future__ import annotations
 
+import codecs
 import re
 import string
 import struct
@@ -38,7 +39,10 @@ Lua = int | str | bool | Mapping[str, "Lua"] | list["Lua"]
 _PLAIN = f"{string.ascii_letters}{string.digits}_ ".encode("ascii")
 _MOST_FIELDS = 100_000
 _LONGEST_NAME = 48
-_CHARSETS = {"utf-8": "utf8", "utf8": "utf8", "iso-8859-1": "latin1"}
+#: Charsets that Wireshark 4.0 has, by Python's names for them.
+_CHARSETS = {"ascii": "ASCII", "utf-8": "UTF_8", "utf-16-le": "UTF_16LE", "utf-16-be": "UTF_16BE"}
+_CHARSETS |= {f"cp{page}": f"WINDOWS_{page}" for page in (1250, 1251, 1252)}
+_CHARSETS |= {f"iso8859-{part}": f"ISO_8859_{part}" for part in range(1, 17)}
 
 
 def dissector(schema: Schema, *, framing: str = "none") -> str:
@@ -164,14 +168,13 @@ class _Writer:
         }
 
     def _data(self, data: Data, path: str) -> Lua:
-        kind = "string" if data.charset else "bytes"
-        return {
+        charset = _charset(data.charset) if data.charset else {}
+        return charset | {
             "since": data.since,
             "length": _role(data.length),
             "head": max(data.data_offset, data.length.end),
             "at": data.data_offset,
-            "field": self._new(f"{path}.{data.name}", data.name, kind),
-            "charset": _CHARSETS.get(data.charset.lower(), "ascii"),
+            "field": self._new(f"{path}.{data.name}", data.name, "string" if charset else "bytes"),
             "name": data.name,
         }
 
@@ -221,8 +224,9 @@ class _Writer:
             case Scalar():
                 null = self._null(of.primitive, of.null) if is_optional else {}
                 if of.is_text:
-                    charset = _CHARSETS.get(of.charset.lower(), "ascii")
-                    return row | null | {"field": self._new(path, name, "string"), "kind": "string", "charset": charset}
+                    charset = _charset(of.charset or "ascii")
+                    field = self._new(path, name, "string" if charset else "bytes")
+                    return row | null | charset | {"field": field, "kind": "string"}
                 kind = of.primitive.name
                 return row | null | {"field": self._new(path, name, kind), "kind": kind, "each": of.primitive.size}
 
@@ -247,6 +251,12 @@ class _Writer:
         self._names.add(found.lower())
         self._fields.append({"abbr": found, "name": name, "kind": kind})
         return len(self._fields)
+
+
+def _charset(name: str) -> dict[str, Lua]:
+    """What the engine reads text by; nothing where Wireshark has no such charset: then the bytes are shown."""
+    known = _CHARSETS.get(codecs.lookup(name).name)
+    return {} if known is None else {"charset": known}
 
 
 def _number(primitive: Primitive) -> str:

@@ -181,6 +181,74 @@ def test_a_message_that_is_cut_off_is_told(tmp_path: Path) -> None:
     assert "Lua Error" not in tshark.run(capture, "-V", "-d", "udp.port==9000,sbe_baseline", script=script)
 
 
+def of_xml(
+    folder: Path, schema: Schema, *datagrams: bytes, framing: str = "none"
+) -> tuple[list[list[Leaf]], list[str]]:
+    """What tshark shows of each datagram, and the texts of its experts."""
+    capture = captures.write_pcap(folder / "capture.pcap", enumerate(map(captures.udp, datagrams)), link=captures.RAW)
+    script = written(folder, schema, framing=framing)
+    more = ("-d", f"udp.port==9000,{protocol_name(schema)}")
+    experts = tshark.run(capture, *more, "-T", "fields", "-e", "_ws.expert.message", script=script)
+    return shown(capture, script, *more), experts.splitlines()
+
+
+VAR_DATA = """<composite name="Text"><type name="length" primitiveType="uint16"/>
+<type name="varData" primitiveType="uint8" length="0" characterEncoding="{0}"/></composite>"""
+CHARS = '<type name="Chars" primitiveType="char" length="8" characterEncoding="{0}"/>'
+
+
+@pytest.mark.interop
+@pytest.mark.parametrize(
+    ("charset", "text"),
+    [
+        ("US-ASCII", "ABC"), ("UTF_8", "Zürich €"), ("latin1", "Zürich"), ("ISO-8859-15", "10 €"),
+        ("windows-1252", "10 €"), ("cp1251", "Ж"), ("UTF-16LE", "ABCĀ€"), ("utf_16_be", "ABCĀ€"),
+    ],
+)  # fmt: skip
+def test_text_is_shown_by_its_charset(charset: str, text: str, tmp_path: Path) -> None:
+    """However the schema spells it, in data and in an array; text of which every character takes more bytes in UTF-8."""
+    is_wide = "16" in charset and charset[:1] in "uU"
+    fields = "" if is_wide else '<field name="chars" id="1" type="Chars"/>'
+    types = VAR_DATA.format(charset) + ("" if is_wide else CHARS.format(charset))
+    schema = parse(
+        schema_text(types, f'<message name="Note" id="1">{fields}<data name="text" id="2" type="Text"/></message>')
+    )
+    content = text.encode(charset)
+    block = b"" if is_wide else content[:8].ljust(8, b"\0")
+    payload = struct.pack("<HHHH", len(block), 1, schema.id, 0) + block + struct.pack("<H", len(content)) + content
+    wanted = [] if is_wide else [("Note.chars", content[:8].decode(charset, "ignore"))]
+    assert of_xml(tmp_path, schema, payload) == ([[*wanted, ("Note.text", text)]], [""])
+
+
+@pytest.mark.interop
+def test_text_of_a_charset_that_wireshark_has_not_is_shown_as_bytes(tmp_path: Path) -> None:
+    types = VAR_DATA.format("UTF-16") + CHARS.format("koi8-r")
+    fields = '<field name="chars" id="1" type="Chars"/><data name="text" id="2" type="Text"/>'
+    schema = parse(schema_text(types, f'<message name="Note" id="1">{fields}</message>'))
+    payload = struct.pack("<HHHH", 8, 1, schema.id, 0) + b"\xf6".ljust(8, b"\0") + b"\4\0\xff\xfeA\0"
+    leaves_of = [("Note.chars", "f6:00:00:00:00:00:00:00"), ("Note.text", "ff:fe:41:00")]
+    assert of_xml(tmp_path, schema, payload) == ([leaves_of], [""])
+
+
+@pytest.mark.interop
+@pytest.mark.parametrize("charset", ["UTF-8", "UTF-16LE"])
+def test_what_is_behind_a_nul_is_told(charset: str, tmp_path: Path) -> None:
+    """Wireshark's texts end there; a zero byte within a character of UTF-16, or in two of them, is none."""
+    schema = parse(
+        schema_text(
+            VAR_DATA.format(charset), '<message name="Note" id="1"><data name="t" id="2" type="Text"/></message>'
+        )
+    )
+    contents = [text.encode(charset) for text in ("AĀC", "A\0BC")]
+    head = struct.pack("<HHHH", 0, 1, schema.id, 0)
+    packets = [head + struct.pack("<H", len(content)) + content for content in contents]
+    found, experts = of_xml(tmp_path, schema, *packets)
+    assert found == [[("Note.t", "AĀC")], [("Note.t", "A")]]
+    # Wireshark has words of its own for some of these, before ours.
+    text = f"text is shown up to its NUL; its bytes are {contents[1].hex().upper()}"
+    assert (experts[0], experts[1].split(",")[-1]) == ("", text)
+
+
 def test_a_name_of_a_schema_is_never_code() -> None:
     """A string is one token of Lua, whatever is in it: all is escaped but letters, digits, blanks and `_`."""
     assert literal('"] os.exit()\n\u65e5') == r'"\034\093 os\046exit\040\041\010\230\151\165"'
