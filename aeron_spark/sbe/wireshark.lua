@@ -1,6 +1,6 @@
 -- Walks messages by the table S, which stands before this. Spec: 10 §5-10, §15.
 local proto = Proto(S.proto, S.title)
-local MAX_EMPTY_ENTRIES = 10000 -- entries without bytes, whose number nothing else bounds
+local MAX_EMPTY_ENTRIES = 10000 -- of a packet: entries without bytes, whose number nothing else bounds
 
 local KINDS = {
     int8 = ProtoField.int8, int16 = ProtoField.int16, int32 = ProtoField.int32, int64 = ProtoField.int64,
@@ -150,6 +150,7 @@ local function walk_group(walk, tree, group)
     need(walk, group.size, group.name)
     local base = walk.at
     local length, count = role(walk, group.block_length, base), role(walk, group.count, base)
+    if count < 0 then fail(walk, group.name .. " has " .. count .. " entries") end
     walk.at = base + group.size
     local item = note(tree, walk.buffer(base, group.size), group.name, count .. (count == 1 and " entry" or " entries"))
     for number = 1, count do
@@ -208,6 +209,9 @@ local function walk_message(walk, tree)
         tree:add_proto_expert_info(unknown, "template " .. template .. " is not of this schema")
         return nil
     end
+    if not header.block_length and walk.version ~= S.version then
+        fail(walk, "version " .. walk.version .. " without a block length; the schema is " .. S.version)
+    end
     local block = S.blocks[number]
     tree:add(message_name, walk.buffer(base, header.size), block.name):set_generated()
     local length = role(walk, header.block_length, base, block.length)
@@ -218,10 +222,12 @@ local function walk_message(walk, tree)
 end
 
 -- One message in [at, stop): its name, and where it ends; nothing where it can't be read.
-local function show(buffer, at, stop, tree)
+local function show(buffer, packet, at, stop, tree)
     local item = tree:add(proto, buffer(at, stop - at))
-    local walk = { buffer = buffer, at = at, stop = stop, version = 0, empty = 0 }
+    -- An Aeron stream's packet comes here frame by frame.
+    local walk = { buffer = buffer, at = at, stop = stop, version = 0, empty = tonumber(packet.private[S.proto]) or 0 }
     local good, told = pcall(walk_message, walk, item)
+    packet.private[S.proto] = tostring(walk.empty)
     if not good then
         local text = type(told) == "table" and told.text or tostring(told)
         item:add_proto_expert_info(cut, text)
@@ -275,7 +281,7 @@ function proto.dissector(buffer, packet, root)
     for _, place in ipairs(places) do
         local at, stop = place[1], place[2]
         repeat
-            local name, ends = show(buffer, at, stop, root)
+            local name, ends = show(buffer, packet, at, stop, root)
             names[#names + 1] = name
             at = ends
         until not S.framing.walks or not name or at >= stop

@@ -249,6 +249,51 @@ def test_what_is_behind_a_nul_is_told(charset: str, tmp_path: Path) -> None:
     assert (experts[0], experts[1].split(",")[-1]) == ("", text)
 
 
+GROUP = """<composite name="groupSizeEncoding"><type name="blockLength" primitiveType="uint16"/>
+<type name="numInGroup" primitiveType="{0}"/></composite>"""
+
+
+@pytest.mark.interop
+def test_what_no_decoder_takes_is_an_error(tmp_path: Path) -> None:
+    """A number of entries below 0; another version where the header has no block length to find what follows by."""
+    signed = GROUP.format('int8" minValue="0')
+    body = '<message name="Note" id="1"><group name="g" id="2"><field name="q" id="3" type="uint8"/></group></message>'
+    schema = parse(schema_text(signed, body))
+    payload = struct.pack("<HHHHHb", 0, 1, schema.id, 0, 1, -3) + b"xyz"
+    assert of_xml(tmp_path, schema, payload) == ([[]], ["g has -3 entries"])
+    head = "".join(f'<type name="{name}" primitiveType="uint16"/>' for name in ("templateId", "schemaId", "version"))
+    text = schema_text(
+        f'<composite name="short">{head}</composite>',
+        '<message name="Note" id="1"><field name="a" id="1" type="uint8"/></message>',
+    )
+    schema = parse(text, header_type="short")
+    packets = [struct.pack("<HHHB", 1, schema.id, schema.version + version, 7) for version in (0, 1)]
+    told = f"version {schema.version + 1} without a block length; the schema is {schema.version}"
+    assert of_xml(tmp_path, schema, *packets) == ([[("Note.a", "7")], []], ["", told])
+
+
+@pytest.mark.interop
+@pytest.mark.parametrize("is_aeron", [False, True])
+def test_entries_without_bytes_are_bounded_over_a_packet(is_aeron: bool, tmp_path: Path) -> None:
+    """Of many messages in a payload, and of many frames of an Aeron stream in a datagram; each packet has its own."""
+    schema = parse(
+        schema_text(GROUP.format("uint16"), '<message name="Note" id="1"><group name="g" id="2"/></message>')
+    )
+    one = struct.pack("<HHHHHH", 0, 1, schema.id, 0, 0, 4000)
+    if is_aeron:
+        packet = b"".join(captures.data_frame(one, 64 * number, flags=0xC0) for number in range(20))
+        more = tshark.AERON
+    else:
+        packet, more = one * 20, ("-d", f"udp.port==9000,{protocol_name(schema)}")
+    packets = [captures.udp(captures.setup_frame()), captures.udp(packet)] if is_aeron else [captures.udp(packet)] * 2
+    capture = captures.write_pcap(tmp_path / "capture.pcap", enumerate(packets), link=captures.RAW)
+    script = written(tmp_path, schema, framing="none" if is_aeron else "messages")
+    text = tshark.run(capture, *more, "-V", script=script)
+    shown_of_each = 10_001 + (17 if is_aeron else 0)
+    assert len(re.findall(r"^ +g \d+$", text, re.MULTILINE)) == shown_of_each * (1 if is_aeron else 2)
+    assert "g has too many entries without bytes" in text
+
+
 def test_a_name_of_a_schema_is_never_code() -> None:
     """A string is one token of Lua, whatever is in it: all is escaped but letters, digits, blanks and `_`."""
     assert literal('"] os.exit()\n\u65e5') == r'"\034\093 os\046exit\040\041\010\230\151\165"'
