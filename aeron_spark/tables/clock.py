@@ -25,7 +25,6 @@ TIMESTAMP = "timestamp"
 UNITS = ("ns", "us")
 #: The clock's time in ns, by which recordings are merged. No field of SBE can have this name.
 MERGE_TIME = pa.field("time of the merge", pa.timestamp("ns", "UTC"))
-_time, _no_time = pc.field(TIMESTAMP), pc.field(TIMESTAMP).is_null()
 _COLUMNS = {"index": "next_position", "reserved": "reserved_value", "sbe": "value"}
 
 
@@ -70,8 +69,10 @@ class Clock:
             numbers = pa.array(whole, pa.int64(), mask=~np.asarray(numbers.is_valid()))
         return numbers.cast(self.field.type)
 
-    def facts(self, source: RecordingSource, recording: Recording, extent: Extent, borders: Borders) -> Known | None:
-        """What is known of the times of the messages between borders; None: nothing."""
+    def facts(
+        self, source: RecordingSource, recording: Recording, extent: Extent, borders: Borders, name: str
+    ) -> Known | None:
+        """What is known of the times, the column `name`, of the messages between borders; None: nothing."""
         if not self._is_ascending:
             return None
         term_length, limit = recording.term_buffer_length, extent.limit_position
@@ -83,15 +84,15 @@ class Clock:
             asked = pa.array(np.concatenate([starts[:-1], ends[1:] - 1]))
             times = self.as_column(source.index_times_at(recording.recording_id, asked))
             behind = len(borders) - 2
-            at = {TIMESTAMP: times[: len(borders) - 1]}
-            return Known(lambda first, last: _between(times[first], times[behind + last]), at)
+            at = {name: times[: len(borders) - 1]}
+            return Known(lambda first, last: _between(name, times[first], times[behind + last]), at)
 
         @functools.cache
         def time(position: int) -> pa.Scalar:
             found = self._first_from(source, recording, position, limit)
             return self.as_column(pa.array([found], pa.timestamp("ns", "UTC")))[0]
 
-        return Known(lambda first, last: _between(time(int(starts[first])), time(int(ends[last]))), {})
+        return Known(lambda first, last: _between(name, time(int(starts[first])), time(int(ends[last]))), {})
 
     def known_start(self, source: RecordingSource, recording: Recording, position: int) -> int:
         """Where a message begins, not far before a position; or the position.
@@ -113,11 +114,12 @@ class Clock:
         return None if found is None else found[1]
 
 
-def _between(low: pa.Scalar, high: pa.Scalar) -> pc.Expression:
+def _between(name: str, low: pa.Scalar, high: pa.Scalar) -> pc.Expression:
     """No time, or one in the bounds that are known."""
-    bounds = [_time >= low] if low.is_valid else []
-    bounds += [_time <= high] if high.is_valid else []
-    return both([bound | _no_time for bound in bounds])
+    time = pc.field(name)
+    bounds = [time >= low] if low.is_valid else []
+    bounds += [time <= high] if high.is_valid else []
+    return both([bound | time.is_null() for bound in bounds])
 
 
 def both(facts: Sequence[pc.Expression]) -> pc.Expression:

@@ -83,8 +83,9 @@ class RowMaker:
         self.schema = layout.schema_of(columns, dictionaries=dictionaries)
         self.schema = self.schema.append(MERGE_TIME) if merges else self.schema
         self._has_dictionaries = dictionaries
-        #: Columns of the filter that can narrow what is read.
-        self.narrowing = of_filter & layout.of_message
+        self._own = {name: layout.own(name) for name in (RECORDING_ID.name, *FIELDS, TIMESTAMP)}
+        #: Our columns of the filter, which can narrow what is read, by the names that they have where nothing hides them.
+        self.narrowing = {name for name, own in self._own.items() if own in of_filter}
         of_pruner = pa.schema([field for field in layout.schema if field.name in of_filter])
         self.pruner = Pruner(
             expression, of_pruner, is_never_null=of_filter <= layout.of_message - {layout.own(TIMESTAMP)}
@@ -98,7 +99,6 @@ class RowMaker:
         self._kept += [MERGE_TIME.name] if merges else []
         self._of_filter = [name for name in layout.schema.names if name in of_filter]
         self._filters_first = not of_filter & layout.of_sbe
-        self._own = {name: layout.own(name) for name in (RECORDING_ID.name, *FIELDS, TIMESTAMP)}
         needed = [name for name, own in self._own.items() if own in self._kept and name != TIMESTAMP]
         self._own[MERGE_TIME.name] = MERGE_TIME.name
         needed += [self._clock.column] if self._clock is not None else []

@@ -506,7 +506,7 @@ def _chosen(plan: _Plan, source: RecordingSource, rows: RowMaker) -> list[Record
     known = source.recordings() if plan.recordings is None else [source.recording(one) for one in plan.recordings]
     if not rows.narrowing & _OF_RECORDING.keys():
         return known
-    facts = [both(_of_recording(one, rows.narrowing)) for one in known]
+    facts = [both(_of_recording(plan.layout, one, rows.narrowing)) for one in known]
     return list(itertools.compress(known, rows.pruner.possible(facts)))
 
 
@@ -517,8 +517,10 @@ _OF_RECORDING: dict[str, Callable[[Recording], int]] = {
 }
 
 
-def _of_recording(recording: Recording, narrowing: Collection[str]) -> list[pc.Expression]:
-    return [pc.field(name) == value(recording) for name, value in _OF_RECORDING.items() if name in narrowing]
+def _of_recording(layout: Layout, recording: Recording, narrowing: Collection[str]) -> list[pc.Expression]:
+    return [
+        pc.field(layout.own(name)) == value(recording) for name, value in _OF_RECORDING.items() if name in narrowing
+    ]
 
 
 def _extent(plan: _Plan, source: RecordingSource, recording: Recording) -> tuple[int, int, Extent]:
@@ -563,14 +565,15 @@ def _facts(
     layout: Layout, source: RecordingSource, recording: Recording, extent: Extent, narrowing: Collection[str]
 ) -> Facts:
     """What is known of parts, of the filter's columns alone: Arrow takes time for each fact."""
-    of_recording, position = _of_recording(recording, narrowing), pc.field("position")
+    of_recording, place = _of_recording(layout, recording, narrowing), layout.own("position")
+    position = pc.field(place)
     clock = layout.clock if TIMESTAMP in narrowing else None
 
     def facts(borders: Borders) -> Known:
-        times = None if clock is None else clock.facts(source, recording, extent, borders)
+        times = None if clock is None else clock.facts(source, recording, extent, borders, layout.own(TIMESTAMP))
         at = {} if times is None else dict(times.at)
         if "position" in narrowing:
-            at["position"] = pa.array(borders[:-1], pa.int64())
+            at[place] = pa.array(borders[:-1], pa.int64())
 
         def between(first: int, last: int) -> pc.Expression:
             found = [*of_recording]

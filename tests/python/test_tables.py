@@ -30,6 +30,7 @@ from aeron_spark.tables import pandas as of_pandas
 from aeron_spark.tables import polars as of_polars
 from aeron_spark.tables.dictionaries import as_dictionary, with_dictionary
 from aeron_spark.testing import RecordedFolder
+from tests.kit import hiding
 from tests.kit.market import COUNT, SCHEMA, START_NS, Market, of, quote, read_bytes, until_failure
 from tests.kit.programs import ended_well
 
@@ -124,6 +125,27 @@ def test_sbe_messages_are_columns(market: Market) -> None:
     assert quotes.to_table().to_pylist() == expected
     assert quotes.select(["position"]).to_table().num_rows == len(expected)
     assert quotes.count_rows(filter="price = 100") == sum(row["number"] % 50 == 0 for row in expected)
+
+
+def test_what_a_field_hides_has_another_name(market: Market) -> None:
+    """With it a filter narrows what is read as without a schema; where there is no index it has no times either."""
+    times = {"timestamp": "reserved(ns)", "ascending": True}
+    plain, hidden = of(market, **times), of(market, **times, sbe=hiding.SCHEMA, message="Row")
+    assert [hidden.own(name) for name in ("timestamp", "stream_id")] == ["message:timestamp", "stream_id"]
+    when = pa.scalar(START_NS + COUNT // 2 * 1000, pa.timestamp("ns", "UTC"))
+    for name, at in (("recording_id", pa.scalar(1)), ("position", pa.scalar(1 << 20)), ("timestamp", when)):
+        found, wanted = (one.filter(pc.field(one.own(name)) >= at).ranges() for one in (hidden, plain))
+        assert found == wanted != plain.ranges()
+    rows = hidden.filter("price > 0 and message:position >= 64").schema
+    assert (rows.field("timestamp").type, hidden.select(["message:timestamp"]).schema.types) == (
+        pa.int64(),
+        [when.type],
+    )
+    remote = scan("aeron:udp?endpoint=localhost:8010", sbe=hiding.SCHEMA, message="Row")
+    with pytest.raises(UsageError, match="no column 'timestamp': only an archive's folder"):
+        remote.filter(pc.field(remote.own("timestamp")) >= when)
+    with pytest.raises(UsageError, match="no column 'timestamp': only an archive's folder"):
+        remote.by_time()
 
 
 def test_messages_of_templates_outside_of_the_filter_are_not_decoded(market: Market) -> None:
