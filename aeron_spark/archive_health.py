@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -51,21 +52,32 @@ def owner(path: Path) -> str:
     try:
         return path.owner()
     except (KeyError, OSError):
-        return f"user {path.stat().st_uid}"
+        return f"user {path.lstat().st_uid}"
 
 
 def may_hold(folder: Path, name: str) -> bool:
     """Whether a folder has a file; also True where that is unknown because the folder may not be searched."""
-    return (folder / name).exists() if os.access(folder, os.X_OK) else folder.is_dir()
+    try:
+        (folder / name).stat()
+    except OSError as error:
+        return isinstance(error, PermissionError)
+    return True
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except PermissionError:  # of a folder above it
+        return False
 
 
 def archive_facts(settings: Mapping[str, str]) -> ArchiveFacts | None:
     """The archive of the settings; None where none is set and there is none in the working directory."""
     named = settings.get("aeron.archive.dir", "")
     folder = Path(named or DEFAULT_DIR)
-    if not named and not folder.is_dir():
+    if not named and not _is_folder(folder):
         return None
-    nearest = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    nearest = next(path for path in (folder, *folder.absolute().parents) if os.access(path, os.F_OK))
     mark, trouble = None, ""
     invalid: tuple[int, ...] = ()
     if may_hold(folder, "archive.catalog"):
@@ -79,11 +91,11 @@ def archive_facts(settings: Mapping[str, str]) -> ArchiveFacts | None:
             trouble = str(error)
     return ArchiveFacts(
         folder=folder,
-        exists=folder.is_dir(),
+        exists=_is_folder(folder),
         owner=owner(nearest),
         is_readable=os.access(nearest, os.R_OK | os.X_OK),
         is_writable=nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK),
-        is_open_to_all=folder.is_dir() and bool(folder.stat().st_mode & 0o007),
+        is_open_to_all=_is_folder(folder) and bool(folder.stat().st_mode & 0o007),
         free_bytes=shutil.disk_usage(nearest).free,
         mark=mark,
         invalid=invalid,
@@ -112,12 +124,18 @@ def credentials_facts(settings: Mapping[str, str]) -> CredentialsFacts | None:
     try:
         found = path.stat()
     except OSError as error:
-        trouble, remedy = error.strerror or str(error), f"aeron-spark archive user NAME --allow all > {path}"
+        trouble, remedy = (
+            error.strerror or str(error),
+            f"aeron-spark archive user NAME --allow all > {shlex.quote(named)}",
+        )
     else:
         if not path.is_file():
             trouble, remedy = "is no regular file", "name a file in aeron.spark.archive.credentials.file"
         elif found.st_uid not in {0, os.geteuid()}:
-            trouble, remedy = f"belongs to uid {found.st_uid}", f"chown {os.geteuid()} {path}"
+            trouble, remedy = f"belongs to uid {found.st_uid}", f"chown {os.geteuid()} {shlex.quote(named)}"
         elif found.st_mode & 0o077:
-            trouble, remedy = f"is open to others (mode {found.st_mode & 0o7777:04o})", f"chmod 600 {path}"
+            trouble, remedy = (
+                f"is open to others (mode {found.st_mode & 0o7777:04o})",
+                f"chmod 600 {shlex.quote(named)}",
+            )
     return CredentialsFacts(path=path, trouble=trouble, remedy=remedy)

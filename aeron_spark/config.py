@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import difflib
-import getpass
 import itertools
 import os
+import pwd
 import shutil
 import warnings
 from collections.abc import Iterable, Mapping
@@ -69,7 +69,15 @@ def warn_misspelt(settings: Iterable[str], *, of_archive: bool) -> None:
 def default_aeron_dir() -> Path:
     """Aeron directory of a process that names none: `AERON_DIR`, else `/dev/shm/aeron-<user>`."""
     given = os.environ.get("AERON_DIR")
-    return Path(given) if given else Path("/dev/shm") / f"aeron-{os.environ.get('USER') or getpass.getuser()}"  # noqa: S108
+    return Path(given) if given else Path("/dev/shm") / f"aeron-{user_name(os.environ)}"  # noqa: S108
+
+
+def user_name(environment: Mapping[str, str]) -> str:
+    """As servers and clients name the user of the process: `USER`, else the system's name of the uid, else `default`."""
+    try:
+        return environment.get("USER") or pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return "default"  # a container with a uid of its own
 
 
 def executable(name: str) -> Path:

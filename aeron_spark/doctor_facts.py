@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import contextlib
-import getpass
 import importlib.metadata
 import os
 import re
@@ -22,7 +21,7 @@ from pathlib import Path
 
 import aeron_spark
 from aeron_spark.archive_health import ArchiveFacts, CredentialsFacts, archive_facts, credentials_facts, may_hold, owner
-from aeron_spark.config import default_aeron_dir, executable, misspelt
+from aeron_spark.config import default_aeron_dir, executable, misspelt, user_name
 from aeron_spark.counters import Counters
 from aeron_spark.directory_facts import OWNER_SETTING, WRITERS_SETTING, DirectoryFacts, directory_facts
 from aeron_spark.errors import AeronError, UsageError
@@ -174,8 +173,8 @@ def gather(
     java_path, java_is_bundled = _java(environment)
     return Facts(
         aeron_dir=where,
-        user=environment.get("USER") or getpass.getuser(),
-        dir_owner=owner(where) if where.exists() else None,
+        user=user_name(environment),
+        dir_owner=owner(where) if os.access(where, os.F_OK) else None,
         dir_is_writable=os.access(where, os.W_OK | os.X_OK),
         parent_is_writable=os.access(where.parent, os.W_OK | os.X_OK),
         driver=driver,
@@ -278,7 +277,7 @@ def _processes(driver: DriverFacts | None, archive: ArchiveFacts | None) -> list
 
 
 def _disk(where: Path) -> tuple[int | None, int | None]:
-    existing = next((path for path in (where, *where.parents) if path.exists()), None)
+    existing = next((path for path in (where, *where.parents) if os.access(path, os.F_OK)), None)
     if existing is None:
         return None, None
     usage = shutil.disk_usage(existing)
@@ -325,7 +324,7 @@ def _python_version(path: str) -> tuple[int, int] | None:
 
 def _output(command: Sequence[str]) -> str:
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)  # noqa: S603 - chosen by whoever runs us
+        done = subprocess.run(command, capture_output=True, errors="replace", timeout=30, check=False)  # noqa: S603 - chosen by whoever runs us
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout + done.stderr
@@ -351,6 +350,6 @@ def _port_in_use(channel: str) -> str:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
         with socket.socket(family, kind, protocol) as probe:
             probe.bind(address)
-    except OSError:
+    except (OSError, UnicodeError):  # no host name has an empty label, or one of 64 characters
         return f"{match[1]}:{port}"
     return ""

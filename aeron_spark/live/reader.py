@@ -7,12 +7,14 @@ and label say is kept by their bytes, so a snapshot of thousands of counters mos
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from aeron_spark.archive.tools import Catalog, MarkFile, RecordingState
+from aeron_spark.archive_health import may_hold
 from aeron_spark.counters import Counters, DriverInfo, ErrorEntry
 from aeron_spark.errors import AeronError, StorageError
 from aeron_spark.live.snapshot import (
@@ -80,7 +82,8 @@ class _Driver:
         except (AeronError, OSError) as error:
             # A driver that starts again numbers anew.
             self._known = {}
-            reason = _reason(error, self._path, "cnc.dat", f"start a driver: aeron-spark driver --dir {self._path}")
+            remedy = f"start a driver: aeron-spark driver --dir {shlex.quote(str(self._path))}"
+            reason = _reason(error, self._path, "cnc.dat", remedy)
             return DriverReading(path=cut(str(self._path)), state=ServerState.UNREADABLE, trouble=reason)
 
     def _reading(self, counters: Counters, time_s: float) -> DriverReading:
@@ -248,6 +251,6 @@ def _disk_bytes(folder: Path) -> int:
 
 def _reason(error: Exception, path: Path, file: str, remedy: str) -> str:
     """Why a directory cannot be read, in one line."""
-    if isinstance(error, StorageError | FileNotFoundError) and not (path / file).exists():
+    if isinstance(error, StorageError | FileNotFoundError) and not may_hold(path, file):
         return escaped(f"there is no {file} in {path}; {remedy}")
     return escaped(" ".join(str(error).split()))

@@ -6,10 +6,13 @@ damaged. CPU time is the thread's own, not the clock's.
 
 from __future__ import annotations
 
+import os
 import random
 import re
 import shutil
 import struct
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -296,6 +299,22 @@ def test_a_damaged_directory_is_a_reason(kind: str, driver: Path, tmp_path: Path
     assert shown.servers[0].state == ServerState.UNREADABLE
     assert shown.servers[0].trouble
     assert all(text.isprintable() for text in texts(shown))
+
+
+def test_a_directory_that_may_not_be_searched_is_a_reason(tmp_path: Path) -> None:
+    """It took away the readings of all others."""
+    closed = tmp_path / "closed"
+    (closed / "below").mkdir(parents=True)
+    closed.chmod(0)
+    look = (
+        "import sys; from pathlib import Path; from aeron_spark.live.reader import Reader; "
+        "paths = [Path(one) for one in sys.argv[1:]]; seen = Reader(paths, paths).snapshot(); "
+        "print(*(one.trouble for one in (*seen.drivers, *seen.archives)), sep='\\n')"
+    )
+    given_up = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
+    command = [*given_up, sys.executable, "-c", look, str(closed), str(closed / "below")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert ["Permission denied" in line for line in done.stdout.splitlines()] == [True] * 4
 
 
 def test_servers_come_and_go(aeron_dir: Path, archive_dir: Path) -> None:
