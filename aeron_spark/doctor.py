@@ -7,16 +7,18 @@ from facts to findings.
 from __future__ import annotations
 
 import re
+import shlex
 import stat
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from aeron_spark.directory_facts import WRITERS_SETTING
 from aeron_spark.doctor_facts import Facts
 from aeron_spark.errors import UsageError
+from aeron_spark.texts import escaped
 
 Level = Literal["ok", "warn", "error"]
 
@@ -32,7 +34,7 @@ COMFORTABLE_FILES = 4096
 class Finding:
     """One thing that was looked at. `remedy` is empty when all is well, else a command, or what to write for a setting.
 
-    Behind a command stands what a shell passes over, `# ...`: the whole line can be typed.
+    Behind a command stands what a shell passes over, `# ...`: the whole line can be typed, so each name in it is quoted.
     """
 
     level: Level
@@ -47,6 +49,11 @@ def human(count: int) -> str:
         if count >= 1 << shift:
             return f"{count / (1 << shift):.4g} {unit}"
     return f"{count} bytes"
+
+
+def _typed(name: object) -> str:
+    """A path or a name as a shell takes it for one word."""
+    return shlex.quote(str(name))
 
 
 def _ok(about: str, text: str) -> list[Finding]:
@@ -70,16 +77,17 @@ def check_directory(facts: Facts) -> list[Finding]:
         return _error(
             about,
             text=f"{where} does not exist and {facts.user} may not make it",
-            remedy=f"aeron-spark driver --dir /dev/shm/aeron-{facts.user}",
+            remedy=f"aeron-spark driver --dir /dev/shm/aeron-{_typed(facts.user)}",
         )
     if not facts.dir_is_writable:
+        owner = _typed(facts.dir_owner)
         return _error(
             about,
             text=f"{where} belongs to {facts.dir_owner}; {facts.user} may not write there, so no client of "
             f"{facts.user} can use its driver",
-            remedy=f"aeron-spark driver --dir /dev/shm/aeron-{facts.user}  # one of your own; or "
-            f"{facts.dir_owner} starts this one for every user of the machine, with `umask 0` in front and "
-            f"{WRITERS_SETTING}=all, and clients set AERON_SPARK_DIR_OWNER={facts.dir_owner} AERON_SPARK_DIR_WRITERS=all",
+            remedy=f"aeron-spark driver --dir /dev/shm/aeron-{_typed(facts.user)}  # one of your own; or "
+            f"{owner} starts this one for every user of the machine, with `umask 0` in front and "
+            f"{WRITERS_SETTING}=all, and clients set AERON_SPARK_DIR_OWNER={owner} AERON_SPARK_DIR_WRITERS=all",
         )
     return _ok(about, f"{where} belongs to {facts.dir_owner}, {facts.user} may write there")
 
@@ -91,19 +99,19 @@ def check_strangers(facts: Facts) -> list[Finding]:
         about, path, mode = directory.about, directory.path, directory.mode
         is_guarded = bool(mode & stat.S_ISVTX)
         if directory.trouble:
-            remedy = f"export AERON_SPARK_DIR_OWNER={directory.owner}  # if that user is to be relied on"
+            remedy = f"export AERON_SPARK_DIR_OWNER={_typed(directory.owner)}  # if that user is to be relied on"
             if directory.link_target:
-                remedy = f"export AERON_DIR={directory.link_target}  # the directory itself"
+                remedy = f"export AERON_DIR={_typed(directory.link_target)}  # the directory itself"
             elif mode & 0o002 and not is_guarded:
-                remedy = f"chmod o-w {path}  # or {WRITERS_SETTING}=all, if every user is to be relied on"
+                remedy = f"chmod o-w {_typed(path)}  # or {WRITERS_SETTING}=all, if every user is to be relied on"
             found += _error(about, text=directory.trouble, remedy=remedy)
         elif mode & 0o022 and not is_guarded:
             who = "every user of the machine" if mode & 0o002 else f"the group {directory.group}"
             text = f"{who} can write {path}, and so change what is there"
-            found += _warn(about, text=text, remedy=f"chmod go-w {path}")
+            found += _warn(about, text=text, remedy=f"chmod go-w {_typed(path)}")
         if directory.parent_mode & 0o002 and not directory.parent_mode & stat.S_ISVTX:
             text = f"every user of the machine can put something else in the place of {path}"
-            found += _warn(about, text=text, remedy=f"chmod +t {path.parent}")
+            found += _warn(about, text=text, remedy=f"chmod +t {_typed(path.parent)}")
     return found
 
 
@@ -111,15 +119,17 @@ def check_driver(facts: Facts) -> list[Finding]:
     """Is a driver alive in the directory, which one, and does it speak our protocol."""
     about, where = "driver", facts.aeron_dir
     if facts.driver_trouble:
-        remedy = f"rm -r {where}  # when the process that made it is stopped"
+        remedy = f"rm -r {_typed(where)}  # when the process that made it is stopped"
         if not facts.dir_is_writable:
-            remedy = f"sudo -u {facts.dir_owner} aeron-spark doctor --dir {where}  # whose directory it is"
+            remedy = (
+                f"sudo -u {_typed(facts.dir_owner)} aeron-spark doctor --dir {_typed(where)}  # whose directory it is"
+            )
         return _error(about, text=facts.driver_trouble, remedy=remedy)
     driver = facts.driver
     if driver is None and facts.dir_owner is None and not facts.parent_is_writable:
         return []
     if driver is None:
-        return _warn(about, text=f"none was started in {where}", remedy=f"aeron-spark driver --dir {where}")
+        return _warn(about, text=f"none was started in {where}", remedy=f"aeron-spark driver --dir {_typed(where)}")
     cnc = ".".join(str(driver.cnc_version >> shift & 0xFF) for shift in (16, 8, 0))
     what = f"pid {driver.pid}, CnC {cnc}, {driver.software}"
     if driver.heartbeat_age_ms is None:
@@ -128,7 +138,7 @@ def check_driver(facts: Facts) -> list[Finding]:
         text = f"{what}: dead or stuck, its heartbeat is {driver.heartbeat_age_ms / 1000:.1f} s old"
     else:
         return _ok(about, f"{what}: alive, heartbeat {driver.heartbeat_age_ms} ms old")
-    return _warn(about, text=text, remedy=f"aeron-spark driver --dir {where}  # takes the directory over")
+    return _warn(about, text=text, remedy=f"aeron-spark driver --dir {_typed(where)}  # takes the directory over")
 
 
 def check_versions(facts: Facts) -> list[Finding]:
@@ -161,9 +171,8 @@ def check_shared_memory(facts: Facts) -> list[Finding]:
         f"{human(facts.shm_free)} of {human(facts.shm_total)} free; a publication takes up to {human(network)} over UDP, "
         f"{human(ipc)} over IPC, an image as much as its publication"
     )
-    smaller = (
-        f"aeron-spark driver --dir {facts.aeron_dir} -D aeron.ipc.term.buffer.length=1m -D aeron.term.buffer.length=1m"
-    )
+    terms = "-D aeron.ipc.term.buffer.length=1m -D aeron.term.buffer.length=1m"
+    smaller = f"aeron-spark driver --dir {_typed(facts.aeron_dir)} {terms}"
     size = max(1, -(-4 * (need + facts.shm_total - facts.shm_free) >> 30))
     remedy = f"{smaller}  # or free some room there, or a directory in /dev/shm"
     if facts.aeron_dir.is_relative_to("/dev/shm"):  # noqa: S108 - where drivers live
@@ -206,14 +215,14 @@ def check_sockets(facts: Facts) -> list[Finding]:
             text=f"the window aeron.rcv.initial.window.length={human(window)} is more than a receive buffer holds "
             f"({human(granted)})",
             remedy=f"sudo sysctl -w net.core.rmem_max={window}; "
-            f"aeron-spark driver --dir {facts.aeron_dir} -D aeron.socket.so_rcvbuf={window}",
+            f"aeron-spark driver --dir {_typed(facts.aeron_dir)} -D aeron.socket.so_rcvbuf={window}",
         )
     elif window < mtu:
         found += _error(
             "sockets",
             text=f"the window aeron.rcv.initial.window.length={human(window)} is less than one datagram of "
             f"aeron.mtu.length={human(mtu)}",
-            remedy=f"aeron-spark driver --dir {facts.aeron_dir} -D aeron.rcv.initial.window.length=128k",
+            remedy=f"aeron-spark driver --dir {_typed(facts.aeron_dir)} -D aeron.rcv.initial.window.length=128k",
         )
     elif not found and facts.rmem_max < 2 << 20:
         found += _warn(
@@ -221,7 +230,7 @@ def check_sockets(facts: Facts) -> list[Finding]:
             text=f"a receive buffer can have {human(facts.rmem_max)} at most: enough for the window, little for a "
             "fast sender or a long way",
             remedy="sudo sysctl -w net.core.rmem_max=4194304 net.core.wmem_max=4194304; "
-            f"aeron-spark driver --dir {facts.aeron_dir} -D aeron.socket.so_rcvbuf=2m "
+            f"aeron-spark driver --dir {_typed(facts.aeron_dir)} -D aeron.socket.so_rcvbuf=2m "
             "-D aeron.rcv.initial.window.length=2m",
         )
     return found or _ok("sockets", f"window {human(window)}, receive buffers up to {human(facts.rmem_max)}")
@@ -240,12 +249,12 @@ def check_threads(facts: Facts) -> list[Finding]:
         return _error(
             about,
             text=f"aeron.threading.mode={mode} is none of DEDICATED, SHARED_NETWORK, SHARED, INVOKER",
-            remedy=f"aeron-spark driver --dir {facts.aeron_dir} -D aeron.threading.mode=SHARED",
+            remedy=f"aeron-spark driver --dir {_typed(facts.aeron_dir)} -D aeron.threading.mode=SHARED",
         )
     spinning = [agent for agent in agents if facts.setting(f"aeron.{agent}.idle.strategy") in SPINNING]
     text = f"{mode}: {len(agents)} threads, {len(spinning)} of them never rest, {facts.cores} cores"
     if len(spinning) >= facts.cores:
-        remedy = f"aeron-spark driver --dir {facts.aeron_dir} " + " ".join(
+        remedy = f"aeron-spark driver --dir {_typed(facts.aeron_dir)} " + " ".join(
             f"-D aeron.{agent}.idle.strategy=backoff" for agent in spinning
         )
         return _error(about, text=text, remedy=remedy)
@@ -308,7 +317,7 @@ def check_python(facts: Facts) -> list[Finding]:
             text = f"{python.variable}={python.path} is Python {'.'.join(map(str, python.version))}, this is {own}"
         else:
             continue
-        found += _error(about, text=text, remedy=f"export {python.variable}={sys.executable}")
+        found += _error(about, text=text, remedy=f"export {python.variable}={_typed(sys.executable)}")
     return found or _ok(about, f"Python {own}, {pyspark}")
 
 
@@ -386,7 +395,7 @@ def _is_reached_by_others(channel: str) -> bool:
 
 def _archive_run(facts: Facts, folder: Path) -> str:
     beside = "--beside-driver " if facts.driver is not None and facts.driver.is_active else ""
-    return f"aeron-spark archive run {beside}--dir {facts.aeron_dir} --archive-dir {folder}"
+    return f"aeron-spark archive run {beside}--dir {_typed(facts.aeron_dir)} --archive-dir {_typed(folder)}"
 
 
 def check_archive_folder(facts: Facts) -> list[Finding]:
@@ -396,21 +405,21 @@ def check_archive_folder(facts: Facts) -> list[Finding]:
         return []
     found = []
     if archive.trouble:
-        verify = f"aeron-spark archive verify {archive.folder}"
+        verify = f"aeron-spark archive verify {_typed(archive.folder)}"
         remedy = f"{verify}  # lists what is damaged; another folder: aeron.archive.dir"
         if not archive.is_readable:
-            remedy = f"sudo -u {archive.owner} {verify}  # whose folder it is"
+            remedy = f"sudo -u {_typed(archive.owner)} {verify}  # whose folder it is"
         found += _error(about, text=archive.trouble, remedy=remedy)
     if archive.invalid:
         ids = ", ".join(map(str, archive.invalid[:20]))
         text = f"{len(archive.invalid)} recordings marked INVALID are listed by no archive and no reader: {ids}"
-        remedy = f"aeron-spark archive verify {archive.folder}  # mark-valid makes a good one VALID again"
+        remedy = f"aeron-spark archive verify {_typed(archive.folder)}  # mark-valid makes a good one VALID again"
         found += _warn(about, text=text, remedy=remedy)
     if not archive.is_writable:
-        remedy = f"sudo install -d -m 0700 -o {facts.user} {archive.folder}"
+        remedy = f"sudo install -d -m 0700 -o {_typed(facts.user)} {_typed(archive.folder)}"
         if archive.exists:
             run = _archive_run(facts, archive.folder)
-            remedy = f"sudo -u {archive.owner} {run}  # or sudo chown -R {facts.user} {archive.folder}"
+            remedy = f"sudo -u {_typed(archive.owner)} {run}  # or sudo chown -R {_typed(facts.user)} {_typed(archive.folder)}"
         found += _error(
             about,
             text=f"{archive.folder} can't be {'written' if archive.exists else 'made'} by {facts.user}, it belongs to "
@@ -423,8 +432,8 @@ def check_archive_folder(facts: Facts) -> list[Finding]:
             about,
             text=f"{human(archive.free_bytes)} are free, and no recording starts with "
             f"aeron.archive.low.storage.space.threshold={human(threshold)} or less",
-            remedy=f"aeron-spark archive retain {archive.folder} --older-than 7d  # lists what would go, --yes deletes it; "
-            "or lower the threshold",
+            remedy=f"aeron-spark archive retain {_typed(archive.folder)} --older-than 7d  # lists what would go, --yes "
+            "deletes it; or lower the threshold",
         )
     mark = archive.mark
     if mark is not None and not mark.is_live and mark.activity_timestamp_ms is not None:
@@ -437,7 +446,9 @@ def check_archive_folder(facts: Facts) -> list[Finding]:
         )
     if archive.is_open_to_all:
         found += _warn(
-            about, text=f"{archive.folder} is open to every user of the machine", remedy=f"chmod o-rwx {archive.folder}"
+            about,
+            text=f"{archive.folder} is open to every user of the machine",
+            remedy=f"chmod o-rwx {_typed(archive.folder)}",
         )
     return found or _ok(about, f"{archive.folder}, {human(archive.free_bytes)} free")
 
@@ -484,4 +495,11 @@ def check(facts: Facts) -> list[Finding]:
             found += one(facts)
         except UsageError as error:
             found += _error("settings", text=str(error), remedy="correct that setting")
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(_shown(finding) for finding in found))
+
+
+def _shown(finding: Finding) -> Finding:
+    """As a terminal can show it. A command with control characters can't be typed: there is none for such a name."""
+    refusal = "# a name has control characters, so no command is given"
+    remedy = finding.remedy if finding.remedy.isprintable() else refusal
+    return replace(finding, text=escaped(finding.text), remedy=remedy)

@@ -22,7 +22,7 @@ from aeron_spark.archive.tools import (
     state_name,
     total_bytes,
 )
-from aeron_spark.cli.common import add_dir, add_json, add_verb, at_least, int64, print_json, utc_time
+from aeron_spark.cli.common import add_dir, add_json, add_verb, at_least, int64, observed, print_json
 from aeron_spark.cli.progress import Work
 from aeron_spark.counters import Counters
 from aeron_spark.errors import AeronError, DataLossError, PeerError, UsageError
@@ -547,8 +547,7 @@ def run_errors(options: argparse.Namespace) -> int:
     ):
         print(title)
         for entry in entries:
-            times = f"from {utc_time(entry.first_ms)} to {utc_time(entry.last_ms)}"
-            print(f"{entry.count:,} observations {times}:\n  {entry.text.rstrip()}")
+            print(observed(entry))
         print(
             f"{len(entries)} distinct errors observed."
             if not (reason and entries is driver)

@@ -7,6 +7,7 @@ import dataclasses
 import io
 import json
 import re
+import shlex
 import shutil
 import sys
 import time
@@ -19,7 +20,7 @@ from typing import Any, TextIO, TypeVar
 
 from aeron_spark.cli.parser import EXIT_CODES
 from aeron_spark.config import default_aeron_dir
-from aeron_spark.counters import Counters, DriverInfo
+from aeron_spark.counters import Counters, DriverInfo, ErrorEntry
 from aeron_spark.errors import AeronError, PeerError, StorageError, UsageError
 from aeron_spark.texts import escaped
 
@@ -167,6 +168,13 @@ def print_table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
         print("  ".join(cells).rstrip())
 
 
+def observed(entry: ErrorEntry) -> str:
+    """An entry of an error log. Other hosts write such texts: their lines are indented, control characters escaped."""
+    times = f"from {utc_time(entry.first_ms)} to {utc_time(entry.last_ms)}"
+    lines = (escaped(line.rstrip().expandtabs(4)) for line in entry.text.rstrip().split("\n"))
+    return f"{entry.count:,} observations {times}:\n" + "\n".join(f"  {line}" for line in lines)
+
+
 def utc_time(epoch: int, a_second: int = 1000) -> str:
     """ISO 8601 of milliseconds since 1970, or of what there are so many of in a second."""
     try:
@@ -299,7 +307,7 @@ def open_counters(directory: str | None) -> Counters:
     try:
         return Counters(directory)
     except StorageError as error:
-        where = directory or default_aeron_dir()
+        where = shlex.quote(str(directory or default_aeron_dir()))
         raise StorageError(
             f"{error}; start a driver there (aeron-spark driver --dir {where}), or name the directory of a running one "
             f"with --dir or AERON_DIR{other_drivers()}",
@@ -359,5 +367,6 @@ def _check_alive(aeron_dir: Path, driver: DriverInfo) -> None:
     last = "it ended in order" if driver.heartbeat_ms is None else f"last heartbeat {utc_time(driver.heartbeat_ms)}"
     raise PeerError(
         f"the driver of {aeron_dir} is gone ({last}), these are its last figures: start one there "
-        f"(aeron-spark driver --dir {aeron_dir}), or name the directory of a running one with --dir{other_drivers()}"
+        f"(aeron-spark driver --dir {shlex.quote(str(aeron_dir))}), or name the directory of a running one with "
+        f"--dir{other_drivers()}"
     )

@@ -6,7 +6,7 @@ import argparse
 import dataclasses
 from typing import Any
 
-from aeron_spark.cli.common import Before, add_counters_verb, print_json, show_counters, utc_time
+from aeron_spark.cli.common import Before, add_counters_verb, observed, print_json, show_counters
 from aeron_spark.counters import ErrorEntry
 
 EXAMPLES = """\
@@ -30,8 +30,7 @@ def run(options: argparse.Namespace) -> int:
             if options.json:
                 print_json(dataclasses.asdict(entry))
             else:
-                times = f"from {utc_time(entry.first_ms)} to {utc_time(entry.last_ms)}"
-                print(f"{entry.count:,} observations {times}:\n  {entry.text.rstrip()}")
+                print(observed(entry))
         if not options.json:
             print(f"{len(entries)} distinct errors observed.")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import shlex
 
 from aeron_spark.cli.common import other_drivers
 from aeron_spark.config import default_aeron_dir
@@ -26,7 +27,7 @@ _HINTS: tuple[tuple[str, str], ...] = (
     (
         r"no subscriber within",
         (
-            "start one in another terminal, aeron-spark subscribe{at} --channel '{channel}' --stream {stream}: channel "
+            "start one in another terminal, aeron-spark subscribe{at} --channel {channel} --stream {stream}: channel "
             "and stream of both sides must be equal, and a longer --timeout waits longer"
         ),
     ),
@@ -50,16 +51,16 @@ _HINTS: tuple[tuple[str, str], ...] = (
 def hint(error: str, options: argparse.Namespace) -> str:
     """A remedy, with the command's own directory, channel and stream in it; empty where none is known."""
     given = getattr(options, "dir", None)
-    where = given or default_aeron_dir()
+    where = shlex.quote(str(given or default_aeron_dir()))
     values = {
         "dir": where,
         "server": f"archive run --dir {where} --archive-dir FOLDER"
         if options.verb == "archive"
         else f"driver --dir {where}",
         "others": other_drivers() if _NO_DRIVER in error else "",
-        "at": f" --dir {given}" if given else "",
-        "channel": getattr(options, "channel", "aeron:ipc"),
+        "at": f" --dir {where}" if given else "",
+        "channel": shlex.quote(str(getattr(options, "channel", "aeron:ipc"))),
         "stream": getattr(options, "stream", 1001),
-        "folder": getattr(options, "path", "FOLDER"),
+        "folder": shlex.quote(str(getattr(options, "path", "FOLDER"))),
     }
     return next((text.format(**values) for pattern, text in _HINTS if re.search(pattern, error)), "")

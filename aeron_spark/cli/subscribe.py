@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import base64
+import shlex
 import sys
 import time
 from typing import Any
@@ -65,10 +66,11 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _no_publisher(options: argparse.Namespace) -> str:
-    at = f" --dir {options.dir}" if options.dir else ""
+    at = f" --dir {shlex.quote(options.dir)}" if options.dir else ""
+    channel = shlex.quote(options.channel)
     return (
         f"aeron-spark subscribe: no publisher within {options.timeout} s\n  -> start one in another terminal, aeron-spark "
-        f"publish{at} --channel '{options.channel}' --stream {options.stream}: channel and stream of both sides must be "
+        f"publish{at} --channel {channel} --stream {options.stream}: channel and stream of both sides must be "
         "equal, and a longer --timeout waits longer"
     )
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import shlex
 import stat
 import subprocess
 import tempfile
@@ -76,8 +77,8 @@ def ensure_driver(aeron_dir: str | None, *, application: str, may_launch: bool) 
             return aeron_dir
         if not may_launch:
             raise UsageError(
-                f"no media driver runs in {aeron_dir}: start one with 'aeron-spark driver --dir {aeron_dir}', or set "
-                f"launchDriver=true"
+                f"no media driver runs in {aeron_dir}: start one with `aeron-spark driver --dir {shlex.quote(aeron_dir)}`, "
+                f"or set launchDriver=true"
             )
         return _start_driver(aeron_dir)
     default = str(default_aeron_dir())

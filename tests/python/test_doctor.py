@@ -90,6 +90,56 @@ def can_be_typed(remedy: str) -> bool:
     return True
 
 
+STRANGE = "/dev/shm/x y;touch 'owned' $(true) # no"  # noqa: S108 - never made
+
+
+def of_strange_names(name: str) -> list[Finding]:
+    """What has a name in its remedy: the directories, their owners, the user, the archive's folder."""
+    path = Path(name)
+    archive = dataclasses.replace(
+        ARCHIVE, folder=path, owner=name, trouble="damaged", free_bytes=0, is_open_to_all=True
+    )
+    found = []
+    for changes in (
+        {"driver": None},
+        {"driver": None, "driver_trouble": "no magic"},
+        {"driver": None, "driver_trouble": "no magic", "dir_is_writable": False},
+        {"driver": None, "dir_owner": None, "parent_is_writable": False},
+        {"shm_total": 64 << 20, "shm_free": 32 << 20},
+        {"settings": {"aeron.rcv.initial.window.length": "2m"}},
+        {"settings": {"aeron.threading.mode": "FAST"}},
+        {"archive": archive},
+        {"archive": dataclasses.replace(archive, is_readable=False, is_writable=False)},
+        {"archive": dataclasses.replace(archive, is_writable=False, exists=False)},
+        *(
+            {"directories": [dataclasses.replace(DIRECTORY, path=path / "below", owner=name, **strange)]}
+            for strange in ({"trouble": "x"}, {"trouble": "x", "link_target": name}, {"trouble": "x", "mode": 0o777})
+        ),
+        {"directories": [dataclasses.replace(DIRECTORY, path=path / "below", mode=0o777, parent_mode=0o777)]},
+    ):
+        found += findings(**{"aeron_dir": path, "user": name, "dir_owner": name, **changes})
+    return found
+
+
+def test_a_remedy_has_each_name_as_one_word() -> None:
+    found = of_strange_names(STRANGE)
+    assert len({finding.remedy for finding in found}) > 15
+    for finding in found:
+        words = shlex.split(finding.remedy)
+        assert any(STRANGE in word for word in words), finding.remedy
+        assert not {"y", "owned", "touch", "$(true)"} & set(words)
+
+
+def test_names_with_control_characters_are_in_no_remedy_and_escaped() -> None:
+    found = of_strange_names("/dev/shm/x\x1b]0;owned\x07\ntouch owned\n")  # noqa: S108 - never made
+    software = dataclasses.replace(DRIVER, software="1\x1b[2J")
+    found += [one for one in doctor.check(dataclasses.replace(WELL, driver=software)) if one.about == "driver"]
+    assert "1\\u001b[2J" in found[-1].text
+    for finding in found:
+        assert finding.text.isprintable()
+        assert finding.level == "ok" or finding.remedy == "# a name has control characters, so no command is given"
+
+
 def findings(**changes: Any) -> list[Finding]:
     return [finding for finding in doctor.check(dataclasses.replace(WELL, **changes)) if finding.level != "ok"]
 

@@ -15,6 +15,8 @@ import pytest
 
 from aeron_spark import Archive, Client, MediaDriver
 from aeron_spark.cli.__main__ import main
+from aeron_spark.cli.common import observed
+from aeron_spark.counters import ErrorEntry
 from aeron_spark.errors import AeronError
 from aeron_spark.logs import ErrorLogs, LoggedError, facts, json_line, text_line, time_text
 from aeron_spark.texts import escaped
@@ -109,6 +111,15 @@ def test_texts_of_others_stay_in_their_line() -> None:
     )
     assert json.loads(json_line(error))["message"] == error.message
     assert json_line(error).isprintable()
+
+
+def test_texts_of_others_stay_below_their_head(capsys: pytest.CaptureFixture[str]) -> None:
+    """`errors`, of a driver and of an archive."""
+    text = "x\x1b[2J\x07\n9 observations:\r\n\tat there\n"
+    print(observed(ErrorEntry(count=1, first_ms=0, last_ms=0, text=text)))
+    head, *lines = capsys.readouterr().out.splitlines()
+    assert head == "1 observations from 1970-01-01T00:00:00.000Z to 1970-01-01T00:00:00.000Z:"
+    assert lines == ["  x\\u001b[2J\\u0007", "  9 observations:", "      at there"]
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ worker's pool.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
@@ -160,7 +161,7 @@ class _Task:
         options = self._options
         pooled = self._publication(channel, stream_id)
         where = f" (the archive on {options.archive} is one)" if options.archive is not None else ""
-        directory = f" --dir {options.aeron_dir}" if options.aeron_dir is not None else ""
+        directory = f" --dir {shlex.quote(str(options.aeron_dir))}" if options.aeron_dir is not None else ""
         return (
             f"{_parties(pooled.aeron_dir, pooled.publication.session_id, stream_id)}start a subscriber of that channel and "
             f"stream, or see by 'aeron-spark stat{directory}' which one is behind{where}, or raise publishTimeout"
