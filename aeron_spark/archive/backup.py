@@ -343,7 +343,10 @@ class _Run:
         for entry in os.scandir(self._path):
             recording_id = recording_of(entry.name) if entry.name.endswith(".time-index") else None
             if recording_id in known and entry.is_file(follow_symlinks=False):
-                size, of = entry.stat(follow_symlinks=False).st_size, known[recording_id]
+                try:
+                    size, of = entry.stat(follow_symlinks=False).st_size, known[recording_id]
+                except FileNotFoundError:  # a live archive purges
+                    continue
                 yield Wanted(name=entry.name, length=size, file_length=size, recording=of.recording, entry=of)
 
     def _bring(self, wanted: Wanted) -> StoredFile | None:

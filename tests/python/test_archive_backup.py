@@ -225,6 +225,27 @@ def test_a_recording_that_is_purged_meanwhile(source: Source, tmp_path: Path, mo
     assert_verified(tmp_path / "backup")
 
 
+def test_a_recording_that_is_purged_while_the_time_indexes_are_listed(
+    source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source.grow(10)
+    source.stop()
+    other, publication = source.begin(STREAM + 1)
+    source.archive.wait_position(other, publication.offer_batch([BODY] * 5))
+    index, original = source.folder / f"{source.recording_id}.time-index", backup_module.recording_of
+
+    def purge_first(name: str) -> int | None:
+        if name == index.name and index.exists():
+            source.archive.purge_recording(source.recording_id)
+            wait_until(lambda: not index.exists(), 20, "the deletion")
+        return original(name)
+
+    monkeypatch.setattr(backup_module, "recording_of", purge_first)
+    report = source.back_up(tmp_path / "backup")
+    assert (report.recordings, report.missing) == (1, ())
+    assert_verified(tmp_path / "backup")
+
+
 @pytest.mark.parametrize("is_extended", [False, True], ids=["truncated", "and extended"])
 def test_a_recording_that_is_truncated_meanwhile(
     source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_extended: bool
