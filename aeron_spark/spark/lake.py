@@ -76,6 +76,10 @@ class _Part:
         found = json.loads((self.path / _BOUNDS).read_text("ascii"))
         return {int(recording): position for recording, position in found.items()}
 
+    def replaces(self, other: _Part) -> bool:
+        """It has all batches of another folder, and more."""
+        return self.first <= other.first and other.last <= self.last and self != other
+
     def size(self) -> int:
         return sum(file.stat().st_size for file in self.path.rglob("*.parquet"))
 
@@ -149,10 +153,10 @@ class Landing:
 
         Deletes the folders that the call before has replaced.
         """
-        parts = self._parts()
-        current = {part.path for part in parts}
-        for path in [folder.path for folder in self._folders() if folder.path not in current]:
-            shutil.rmtree(path)
+        folders, parts = self._listed()
+        for folder in folders:
+            if any(part.replaces(folder) for part in parts):
+                shutil.rmtree(folder.path)
         self._remove_unfinished("_compacting-")
         small = _small(parts[:-1], target_bytes)
         if len(small) < 2:  # noqa: PLR2004 - one folder is put together already
@@ -224,20 +228,30 @@ class Landing:
                 yield _Part(path, int(found[1]), int(found[2]))
 
     def _parts(self) -> list[_Part]:
-        """The chain of folders, each the widest that begins where the one before ends."""
-        widest: dict[int, _Part] = {}
-        for part in sorted(self._folders(), key=lambda part: part.last):
-            widest[part.first] = part
-        chain: list[_Part] = []
-        while (following := widest.get(chain[-1].last + 1 if chain else 0)) is not None:
-            chain.append(following)
-        end = chain[-1].last if chain else -1
-        if behind := [part.path.name for part in widest.values() if part.first > end]:
-            raise StorageError(
-                f"{self._folder}: micro-batch {end + 1} is missing, but {min(behind)} is there: the folder has lost files; "
-                f"put them back from a backup, or fill a new folder by a new checkpoint"
-            )
-        return chain
+        """The chain of folders."""
+        return self._listed()[1]
+
+    def _listed(self) -> tuple[list[_Part], list[_Part]]:
+        """Every folder, and the chain of them.
+
+        A listing beside a rename can lack that folder and have one that got its name later. So only a gap that the next
+        listing has, too, is a loss.
+        """
+        gap = None
+        while True:
+            folders = list(self._folders())
+            chain = _chain(folders)
+            end = chain[-1].last if chain else -1
+            behind = [part for part in folders if part.first > end]
+            if not behind:
+                return folders, chain
+            if gap == end + 1:
+                name = min(behind, key=lambda part: part.first).path.name
+                raise StorageError(
+                    f"{self._folder}: micro-batch {gap} is missing, but {name} is there: the folder has lost files; "
+                    f"put them back from a backup, or fill a new folder by a new checkpoint"
+                )
+            gap = end + 1
 
     def _frame(self, spark: SparkSession, parts: Sequence[_Part]) -> DataFrame:
         paths = _paths(parts, is_dead=False)
@@ -297,6 +311,15 @@ def _written(folder: Path) -> Iterator[pa.RecordBatch]:
     """The places of the rows in a folder of files."""
     files = [str(file) for file in folder.rglob("*.parquet")]
     return dataset.dataset(files).to_batches(columns=list(_PLACE)) if files else iter(())
+
+
+def _chain(folders: Iterable[_Part]) -> list[_Part]:
+    """From batch 0 on, each the widest that begins where the one before ends."""
+    widest = {part.first: part for part in sorted(folders, key=lambda part: part.last)}
+    chain: list[_Part] = []
+    while (following := widest.get(chain[-1].last + 1 if chain else 0)) is not None:
+        chain.append(following)
+    return chain
 
 
 def _bounds(parts: Iterable[_Part]) -> dict[int, int]:

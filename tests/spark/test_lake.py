@@ -8,8 +8,9 @@ lake_view.py).
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -110,6 +111,54 @@ def test_compaction_changes_no_row_and_deletes_what_it_replaced_the_next_time(
     assert table.compact(spark, target_bytes=1) == 2
     assert names(tmp_path)[:4] == ["batches-0-3", "batches-4-4", "batches-5-5", "batches-5-6"]
     assert digest(table.table(spark)) == rows
+
+
+class Meanwhile(Landing):
+    """A table of whose listings the first ones lack folders, and behind whose first one something happens."""
+
+    def __init__(self, folder: Path, *, lacks: Sequence[str] = (), then: Callable[[], object] = lambda: None) -> None:
+        super().__init__(folder)
+        self._lacks, self._then = list(lacks), [then]
+
+    def _folders(self) -> Iterator[Any]:
+        lacking = self._lacks.pop(0) if self._lacks else None
+        yield from [part for part in super()._folders() if part.path.name != lacking]
+        while self._then:
+            self._then.pop()()
+
+
+def test_a_batch_that_lands_beside_a_compaction_stays(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
+    table, parts = Landing(tmp_path), batches(spark, folder, 5)
+    for batch_id in range(3):
+        table.land(parts[batch_id], batch_id)
+    assert Meanwhile(tmp_path, then=lambda: table.land(parts[3], 3)).compact(spark) == 2
+    assert names(tmp_path) == ["batches-0-0", "batches-0-1", "batches-1-1", "batches-2-2", "batches-3-3"]
+    table.land(parts[4], 4)
+    assert table.table(spark).count() == 2 * COUNT * 99 // 100
+
+
+def test_a_compaction_deletes_only_what_a_wider_folder_has(spark: SparkSession, tmp_path: Path) -> None:
+    """Two compactions at once leave folders that overlap; one that was killed leaves part of a folder."""
+    for first, last in ((0, 0), (0, 2), (1, 1), (2, 2), (2, 3), (3, 3), (4, 4)):
+        made = tmp_path / f"batches-{first}-{last}"
+        made.mkdir()
+        (made / "_bounds.json").write_text(f'{{"0": {last + 1}}}', "ascii")
+    (tmp_path / "batches-1-1" / "_bounds.json").unlink()
+    table = Landing(tmp_path)
+    assert table.bounds() == {0: 5}
+    assert table.compact(spark, target_bytes=0) == 0
+    assert names(tmp_path) == ["batches-0-2", "batches-2-3", "batches-3-3", "batches-4-4"]
+    assert table.bounds() == {0: 5}
+
+
+def test_a_listing_beside_a_rename_is_no_loss(tmp_path: Path) -> None:
+    """It has a folder without the one before: a gap that another listing does not have. One that stays is a loss."""
+    for batch in range(12):
+        (tmp_path / f"batches-{batch}-{batch}").mkdir()
+        (tmp_path / f"batches-{batch}-{batch}" / "_bounds.json").write_text(f'{{"0": {batch}}}', "ascii")
+    assert Meanwhile(tmp_path, lacks=["batches-3-3", "batches-8-8"]).bounds() == {0: 11}
+    with pytest.raises(StorageError, match="micro-batch 8 is missing, but batches-9-9 is there"):
+        Meanwhile(tmp_path, lacks=["batches-3-3", "batches-8-8", "batches-8-8"]).bounds()
 
 
 def test_what_is_not_whole_is_not_read(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
