@@ -10,16 +10,18 @@ import itertools
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
+from aeron_spark.archive.fingerprints import same_fingerprint
 from aeron_spark.archive.ranges import Range
 from aeron_spark.archive.recordings import Recording
-from aeron_spark.archive.segments import Choice, Folder
+from aeron_spark.archive.segments import Choice, Extent, Folder
 from aeron_spark.archive.sources import RecordingSource
 from aeron_spark.batch import DEFAULT_ROWS, joined
 from aeron_spark.errors import AeronError, ClosedError, DataLossError
@@ -46,6 +48,10 @@ MAX_MESSAGE_LENGTH = 16 << 20
 
 #: How long a poll waits for a first message.
 _IDLE_SECONDS = 0.1
+
+#: How long the times of messages are waited for, where the archive writes no entry of its time index. It writes one after each
+#: interval, 10 ms unless set otherwise.
+_INDEX_SECONDS = 2.0
 
 #: Arguments: bytes of the recordings done, all of them, and rows so far.
 OnProgress = Callable[[int, int, int], object]
@@ -179,6 +185,20 @@ def in_parallel(
         pool.shutdown(wait=True, cancel_futures=True)
 
 
+@dataclass(slots=True)
+class _Place:
+    """Up to where a followed recording was read."""
+
+    at: int
+    #: Fingerprint of the frame before it, as it was then.
+    mark: int
+    #: More may come.
+    is_active: bool = True
+    #: Up to where the time index reached at the last look, and when waiting for more of it ends.
+    timed: int = -1
+    deadline: float | None = None
+
+
 def followed(
     source: RecordingSource,
     selected: Callable[[], list[tuple[Recording, int]]],
@@ -192,38 +212,96 @@ def followed(
 
     With `end`, up to this position. `selected` gives the recordings as they are now, and where to begin with new ones.
     """
-    reached: dict[int, int] = {}
+    places: dict[int, _Place] = {}
     while not stop.is_set:
         source.refresh()
         is_active = grew = False
-        for recording, begin in selected():
+        found = selected()
+        _check_none_is_gone(places, [recording.recording_id for recording, _ in found])
+        for recording, begin in found:
             recording_id = recording.recording_id
-            extent = source.extent(recording_id)
-            at = reached.setdefault(recording_id, begin)
-            if not extent.start_position <= at <= extent.limit_position:
-                raise DataLossError(
-                    f"recording {recording_id} was read up to position {at}, but now it holds [{extent.start_position}, "
-                    f"{extent.limit_position}): it was purged or truncated while it was followed; read it again"
-                )
-            limit = extent.limit_position
-            to = limit if end is None else min(end, limit)
-            is_active = is_active or (extent.is_active and (end is None or at < end))
-            if at < to:
-                # A message that is not whole yet is read the next time.
-                piece = Piece(recording, Range(recording_id, at, to, limit), is_filtered=True)
-                for batch in _messages(source, piece, rows, [*rows.natives, "next_position"], bounds):
-                    grew = True
-                    for made in rows.make(source, recording, batch, is_filtered=True):
-                        yield made
-                        if stop.is_set:
-                            return
-                    reached[recording_id] = batch.column("next_position")[-1].as_py()
-                # A message lies in one term: of what begins before the last border of terms, nothing can come any more.
-                reached[recording_id] = max(
-                    reached[recording_id], min(to, limit - limit % recording.term_buffer_length)
-                )
+            if recording_id not in places:
+                places[recording_id] = _Place(begin, _fingerprint(source, recording_id, begin))
+            place = places[recording_id]
+            at = place.at
+            for batch in _read_on(source, recording, place, rows, bounds, end=end):
+                yield batch
+                if stop.is_set:
+                    return
+            is_active, grew = is_active or place.is_active, grew or place.at > at
         if not grew and (not is_active or stop.wait(bounds.seconds)):
             return
+
+
+def _read_on(
+    source: RecordingSource, recording: Recording, place: _Place, rows: RowMaker, bounds: Bounds, *, end: int | None
+) -> Iterator[pa.RecordBatch]:
+    """The rows from a place on, which is moved behind them."""
+    recording_id, extent = recording.recording_id, source.extent(recording.recording_id)
+    limit = extent.limit_position
+    if not extent.start_position <= place.at <= limit:
+        raise _replaced(place, recording_id, extent)
+    to = limit if end is None else min(end, limit)
+    if extent.is_active and place.at < to and rows.index_clock is not None:
+        to = _timed(place, rows.index_clock.reach(source, recording_id), to)
+    if place.at < to or (place.is_active and not extent.is_active):
+        _check_same(source, place, recording_id)
+    if place.at < to:
+        # A message lies in one term: of what begins before the last border of terms, nothing can come any more.
+        border = min(to, limit - limit % recording.term_buffer_length)
+        mark_of_border = _fingerprint(source, recording_id, border)
+        # A message that is not whole yet is read the next time.
+        piece = Piece(recording, Range(recording_id, place.at, to, limit), is_filtered=True)
+        for batch in _messages(source, piece, rows, [*rows.natives, "next_position"], bounds):
+            at = batch.column("next_position")[-1].as_py()
+            mark = _fingerprint(source, recording_id, at)
+            _check_same(source, place, recording_id)  # the taker may have been busy since
+            place.at, place.mark = at, mark
+            yield from rows.make(source, recording, batch, is_filtered=True)
+        if place.at < border:
+            place.at, place.mark = border, mark_of_border
+    place.is_active = extent.is_active and (end is None or place.at < end)
+
+
+def _timed(place: _Place, reach: int, to: int) -> int:
+    """Up to where messages have their times, or `to` where the index has not grown for so long that it may be none.
+
+    The archive writes an entry up to an interval after the messages. Who reads before that finds no time.
+    """
+    if reach > place.timed:
+        place.timed, place.deadline = reach, None
+    if reach >= to:
+        return to
+    now = time.monotonic()
+    if place.deadline is None:
+        place.deadline = now + _INDEX_SECONDS
+    return max(place.at, reach) if now < place.deadline else to
+
+
+def _fingerprint(source: RecordingSource, recording_id: int, position: int) -> int:
+    return int(source.fingerprints(np.array([recording_id]), np.array([position]))[0])
+
+
+def _check_same(source: RecordingSource, place: _Place, recording_id: int) -> None:
+    if not same_fingerprint(place.mark, _fingerprint(source, recording_id, place.at)):
+        raise _replaced(place, recording_id, source.extent(recording_id))
+
+
+def _replaced(place: _Place, recording_id: int, extent: Extent) -> DataLossError:
+    return DataLossError(
+        f"recording {recording_id} was read up to position {place.at}, but now it holds [{extent.start_position}, "
+        f"{extent.limit_position}): it was purged or truncated while it was followed; read it again"
+    )
+
+
+def _check_none_is_gone(places: Mapping[int, _Place], found: Collection[int]) -> None:
+    """No filter leaves out a recording that it selected before. One that had stopped was read to its end."""
+    gone = [one for one, place in places.items() if place.is_active and one not in found]
+    if gone:
+        raise DataLossError(
+            f"recording {gone[0]} was read up to position {places[gone[0]].at}, but now it is not there: it was purged while "
+            f"it was followed, and what it held behind that position is lost"
+        )
 
 
 def live(

@@ -95,6 +95,8 @@ class RowMaker:
         self._decodes = sbe is not None and (bool(self._of_sbe) or not sbe.is_row_per_message)
         self._has_times, self._merges = layout.own(TIMESTAMP) in used, merges
         self._clock = layout.clock if self._has_times or merges else None
+        #: The clock, where it takes the times of an archive's index, which come later than the messages.
+        self.index_clock = self._clock if self._clock is not None and self._clock.kind == "index" else None
         self._kept = [name for name in layout.schema.names if name in used & layout.of_message]
         self._kept += [MERGE_TIME.name] if merges else []
         self._of_filter = [name for name in layout.schema.names if name in of_filter]

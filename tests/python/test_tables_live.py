@@ -10,10 +10,11 @@ import threading
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
-from aeron_spark import Client, DataLossError, UsageError
-from aeron_spark.tables import Scan, scan
+from aeron_spark import Archive, Client, DataLossError, ExclusivePublication, UsageError
+from aeron_spark.tables import Scan, passes, scan
 from aeron_spark.testing import Servers, wait_until
 from tests.kit.market import SCHEMA, START_NS, quote
 
@@ -174,6 +175,103 @@ def test_a_recording_that_is_purged_while_it_is_read_is_data_loss(follow: bool) 
                 list(batches)
             after = scan(servers.archive_dir, recording_id, threads=1)
             assert 0 < after.count_rows() < 40
+
+
+SINCE = 1_000_000_000 * 10**9  # 2001
+
+
+@pytest.mark.parametrize("by", ["filter", "column"])
+def test_who_follows_waits_for_the_times_of_the_index(by: str) -> None:
+    """Its entries come up to an interval after the messages; 0.5 s here."""
+    settings = {"aeron.spark.archive.time.index.interval": "500ms"}
+    with Servers(settings=settings) as servers:
+        archive = servers.archive
+        with archive.add_recorded_exclusive_publication("aeron:ipc?term-length=64k", 5) as publication:
+            archive.wait_recording("", 5, publication.session_id)
+            table = scan(servers.archive_dir, follow=True, columns=["timestamp", "value"], batch_seconds=0.01)
+            of_time = pc.field("timestamp") >= pa.scalar(SINCE, pa.timestamp("ns", "UTC"))
+            taker = Taker(table.filter(of_time) if by == "filter" else table)
+            for count in (1, 2, 3):
+                publication.offer_batch([b"%d" % count])
+                wait_until(lambda count=count: len(taker.values) == count, 20, "the message")  # type: ignore[misc]
+            publication.offer_batch([b"4"])
+        taker.ended()
+        assert taker.values == [b"1", b"2", b"3", b"4"]
+        assert sum(batch.column("timestamp").null_count for batch in taker.taken) == 0
+
+
+def test_who_follows_does_not_wait_for_an_index_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(passes, "_INDEX_SECONDS", 0.2)
+    with Servers(settings={"aeron.spark.archive.time.index": "false"}) as servers:
+        archive = servers.archive
+        with archive.add_recorded_exclusive_publication("aeron:ipc?term-length=64k", 5) as publication:
+            archive.wait_recording("", 5, publication.session_id)
+            table = scan(servers.archive_dir, follow=True, columns=["timestamp", "value"], batch_seconds=0.01)
+            taker = Taker(table)
+            for count in (1, 2):
+                publication.offer_batch([b"a"])
+                wait_until(lambda count=count: len(taker.values) == count, 20, "the message")  # type: ignore[misc]
+            assert taker.taken[0].column("timestamp").null_count == 1
+        taker.ended()
+
+
+def extended(archive: Archive, recording_id: int, stream: int) -> ExclusivePublication:
+    """A publication that the recording continues with."""
+    recording = archive.recording(recording_id)
+    assert recording is not None
+    assert recording.stop_position is not None
+    at = f"init-term-id={recording.initial_term_id}|term-id={recording.initial_term_id}|term-offset={recording.stop_position}"
+    publication = archive.client.add_exclusive_publication(f"aeron:ipc?term-length=64k|{at}", stream)
+    archive.extend_recording(recording_id, "aeron:ipc", stream)
+    publication.wait_connected(10)
+    return publication
+
+
+@pytest.mark.parametrize("count", [4, 10, 30])
+def test_a_recording_that_is_truncated_and_extended_while_it_is_followed_is_data_loss(
+    aeron_servers: Servers, count: int
+) -> None:
+    """To less than was read, as much, and more; beside another recording."""
+    archive, channel = aeron_servers.archive, "aeron:ipc?term-length=64k"
+    with archive.add_recorded_exclusive_publication(channel, 8) as other:
+        archive.wait_recording("", 8, other.session_id)
+        with archive.add_recorded_exclusive_publication(channel, 7) as publication:
+            recording_id = archive.wait_recording("", 7, publication.session_id)
+            archive.wait_position(recording_id, publication.offer_batch([b"old %d" % number for number in range(10)]))
+            batches = scan(aeron_servers.archive_dir, follow=True, batch_seconds=0.01).batches()
+            assert next(batches).num_rows == 10
+        wait_until(lambda: archive.stop_position(recording_id) is not None, 20, "the recording to stop")
+        archive.truncate_recording(recording_id, 64)
+        with extended(archive, recording_id, 7) as publication:
+            archive.wait_position(
+                recording_id, publication.offer_batch([b"new %d" % number for number in range(count - 1)])
+            )
+        wait_until(lambda: archive.stop_position(recording_id) is not None, 20, "the recording to stop")
+    with pytest.raises(DataLossError, match="truncated while it was followed"):
+        list(batches)
+
+
+def test_a_recording_that_goes_before_all_of_it_was_read_is_data_loss(aeron_servers: Servers) -> None:
+    """One that was read to its end may go, as with retention."""
+    archive, channel = aeron_servers.archive, "aeron:ipc?term-length=64k"
+    publication = archive.add_recorded_exclusive_publication(channel, 6)
+    recording_id = archive.wait_recording("", 6, publication.session_id)
+    archive.wait_position(recording_id, publication.offer_batch([b"a"]))
+    with archive.add_recorded_exclusive_publication(channel, 5) as keep:
+        keep_id = archive.wait_recording("", 5, keep.session_id)
+        part = scan(aeron_servers.archive_dir, follow=True, columns=["value"], batch_seconds=0.01).batches()
+        assert next(part)["value"].to_pylist() == [b"a"]
+        archive.wait_position(recording_id, publication.offer_batch([b"never read"]))
+        publication.close()
+        wait_until(lambda: archive.stop_position(recording_id) is not None, 20, "the recording to stop")
+        whole = scan(aeron_servers.archive_dir, follow=True, columns=["value"], batch_seconds=0.01).batches()
+        assert next(whole).num_rows == 2
+        archive.wait_position(keep_id, keep.offer_batch([b"kept"]))
+        assert next(whole)["value"].to_pylist() == [b"kept"]
+        archive.purge_recording(recording_id)
+    with pytest.raises(DataLossError, match=f"recording {recording_id} was read up to position 64, .* purged"):
+        list(part)
+    assert list(whole) == []
 
 
 def test_a_subscription_is_a_table(aeron_servers: Servers) -> None:
