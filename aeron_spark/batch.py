@@ -214,37 +214,47 @@ class ColumnBuffers:
         self._buffers: dict[str, Any] = {}
         self._memory = memory
 
+    @property
+    def waiting(self) -> int:
+        """Rows that a call took before an exception (Ctrl-C, a listener's) came; the next `fill` gives them."""
+        return int(self._columns.row_count)
+
     def fill(self, call: Callable[[Any], object]) -> pa.RecordBatch | None:
         """Let `call` fill an `as_columns *` and return the rows; None when there were none."""
-        self._allocate()
         columns = self._columns
-        columns.row_count = columns.byte_count = 0
-        call(columns)
+        if columns.row_count == 0:
+            self._allocate()
+            columns.byte_count = 0
+            call(columns)
         rows = columns.row_count
         if rows == 0:
             return None
-        arrays = [self._array(field, rows) for field in self.schema]
+        batch = pa.RecordBatch.from_arrays([self._array(field, rows) for field in self.schema], schema=self.schema)
+        # Nothing is called from here to the caller's caller, so no signal's handler raises: the rows are given once.
         self._buffers = {}
-        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+        columns.row_count = 0
+        return batch
 
     def _allocate(self) -> None:
-        """Buffers for the next batch; those of a batch without rows serve again."""
+        """Buffers for the next batch, all or none; those of a batch without rows serve again."""
         if self._buffers:
             return
+        buffers: dict[str, Any] = {}
         for field in self.schema:
             if field.name == "value":
-                self._give(field.name, "value_offset", (self._row_capacity + 1) * 4)
-                self._give(field.name, "value", self._byte_capacity)
+                buffers["value_offset"] = self._buffer(field.name, "value_offset", (self._row_capacity + 1) * 4)
+                buffers["value"] = self._buffer(field.name, "value", self._byte_capacity)
             elif field.name != RECORDING_ID.name:
-                self._give(field.name, field.name, self._row_capacity * field.type.bit_width // 8)
+                size = self._row_capacity * field.type.bit_width // 8
+                buffers[field.name] = self._buffer(field.name, field.name, size)
+        for member, buffer in buffers.items():
+            setattr(self._columns, member, ffi.cast(ffi.typeof(getattr(self._columns, member)), buffer.address))
+        self._buffers = buffers
 
-    def _give(self, column: str, member: str, size: int) -> None:
+    def _buffer(self, column: str, member: str, size: int) -> pa.Buffer:
         if self._memory is not None and self._memory.has(column):
-            buffer = self._memory.take(member, size)
-        else:
-            buffer = pa.allocate_buffer(size, resizable=True)
-        self._buffers[member] = buffer
-        setattr(self._columns, member, ffi.cast(ffi.typeof(getattr(self._columns, member)), buffer.address))
+            return self._memory.take(member, size)
+        return pa.allocate_buffer(size, resizable=True)
 
     def _array(self, field: pa.Field, rows: int) -> pa.Array:
         if field.name == RECORDING_ID.name and self._recording_id is not None:
@@ -274,6 +284,15 @@ class BatchFiller:
         self._buffers: ColumnBuffers | None = None
         self._key: tuple[Any, ...] = ()
 
+    def check_given(self) -> None:
+        """UsageError while rows of an interrupted poll wait: others would come before them."""
+        if self._buffers is not None and self._buffers.waiting:
+            columns, row_capacity, byte_capacity = self._key
+            raise UsageError(
+                f"an exception kept {self._buffers.waiting} rows of a poll_batch back: first get them, by poll_batch with the "
+                f"same columns={list(columns)}, row_capacity={row_capacity}, byte_capacity={byte_capacity}"
+            )
+
     def poll(
         self,
         call: Callable[[Any, int], object],
@@ -285,12 +304,14 @@ class BatchFiller:
     ) -> pa.RecordBatch:
         """What `call` fills within `timeout` seconds; a batch without rows if it fills nothing.
 
-        `call` gets an `as_columns *` and how many ns to wait at most, and raises what goes wrong.
+        `call` gets an `as_columns *` and how many ns to wait at most, and raises what goes wrong. Rows that it took before
+        come first.
         """
         key = (tuple(columns), row_capacity, byte_capacity)
         if self._buffers is None or key != self._key:
-            self._buffers = ColumnBuffers(columns, row_capacity=row_capacity, byte_capacity=byte_capacity)
-            self._key = key
+            self.check_given()
+            made = ColumnBuffers(columns, row_capacity=row_capacity, byte_capacity=byte_capacity)
+            self._buffers, self._key = made, key
         deadline = time.monotonic() + timeout
         while True:
             wait = nanoseconds(max(0.0, min(_SLICE_S, deadline - time.monotonic())))

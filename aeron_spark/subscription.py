@@ -40,6 +40,7 @@ class Source(Handle):
         self._callbacks: Callbacks | None = None
         self._handler: MessageHandler | None = None
         self._batches = BatchFiller()
+        self._check: Callable[[int], object] = check
 
     def poll(self, handler: MessageHandler, limit: int = 256) -> int:
         """Hand up to `limit` fragments, joined to whole messages, to `handler`; returns how many fragments came.
@@ -47,6 +48,7 @@ class Source(Handle):
         For convenience and small rates: each message costs a Python call; `poll_batch` is the fast way. What the
         handler raises is raised here, and the message comes again at the next poll. One polling thread.
         """
+        self._batches.check_given()
         with self._use() as source:
             if self._callbacks is None:
                 self._callbacks = Callbacks(on_message=self._on_message)
@@ -76,11 +78,14 @@ class Source(Handle):
         Waits up to `timeout` seconds for a first message, and gives a batch without rows if none came. At most
         `row_capacity` rows and `byte_capacity` bytes of messages; UsageError if the next message alone is longer.
         The batch owns its memory. One polling thread; `poll` and `poll_batch` may take turns only between messages.
+
+        Rows that a call had taken when it was interrupted (Ctrl-C, a listener that raised) come first at the next call, which
+        must have the same arguments; positions that an image or a subscription tells lie behind them.
         """
 
         def call(raw: Any, wait_ns: int) -> None:
             with self._use() as source:
-                check(self._poll_columns(source, raw, wait_ns))
+                self._check(self._poll_columns(source, raw, wait_ns))
 
         return self._batches.poll(
             call, timeout, columns=columns, row_capacity=row_capacity, byte_capacity=byte_capacity

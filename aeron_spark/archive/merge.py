@@ -104,6 +104,7 @@ class ReplayMerge(Handle):
                 pointer = lib.as_replay_merge_image(merge)
                 if pointer:
                     self._image = Image(self._subscription, lib.as_image_retain(pointer))
+                    self._image._batches = self._batches  # it gives what a poll of this kept back
         return self._image
 
     def do_work(self) -> int:

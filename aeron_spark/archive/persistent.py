@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from enum import IntEnum
 from typing import Unpack
-
-import pyarrow as pa
 
 from aeron_spark._native._lib import ffi, lib
 from aeron_spark._native.callback import Callbacks
 from aeron_spark._native.check import c_string, check, error
 from aeron_spark.archive.control import ClientOf, ControlOptions, ControlSettings
 from aeron_spark.archive.credentials import Supplier
-from aeron_spark.batch import DEFAULT_BYTES, DEFAULT_COLUMNS, DEFAULT_ROWS
 from aeron_spark.channel import ChannelUri
 from aeron_spark.client import Client
 from aeron_spark.errors import AeronError
@@ -134,6 +131,7 @@ class PersistentSubscription(Source):
                     poll=lib.as_persistent_subscription_poll,
                     poll_columns=lib.as_persistent_subscription_poll_columns,
                 )
+            self._check = self._listener.check
         finally:
             kept.clear()
 
@@ -176,20 +174,6 @@ class PersistentSubscription(Source):
         """Run a step, then as `Subscription.poll`."""
         try:
             return super().poll(handler, limit)
-        finally:
-            self._listener.reraise()
-
-    def poll_batch(
-        self,
-        timeout: float = 0.0,
-        *,
-        columns: Sequence[str] = DEFAULT_COLUMNS,
-        row_capacity: int = DEFAULT_ROWS,
-        byte_capacity: int = DEFAULT_BYTES,
-    ) -> pa.RecordBatch:
-        """Run steps, then return whole messages as one record batch, GIL released: as `Subscription.poll_batch`."""
-        try:
-            return super().poll_batch(timeout, columns=columns, row_capacity=row_capacity, byte_capacity=byte_capacity)
         finally:
             self._listener.reraise()
 

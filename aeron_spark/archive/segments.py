@@ -417,9 +417,15 @@ class SegmentReader(Handle):
 
     def next_batch(self) -> pa.RecordBatch | None:
         """Next rows, or None at the end of the range."""
+        return self._columns.fill(self._read)
+
+    def _read(self, columns: Any) -> None:
         with self._use() as reader:
             try:
-                return self._columns.fill(lambda columns: check(lib.as_segment_reader_next(reader, columns)))
+                result = lib.as_segment_reader_next(reader, columns)
+                if result < 0:
+                    columns.row_count = 0  # in front of damage, or purged while they were read
+                check(result)
             finally:
                 while lib.as_segment_reader_doubt(reader, self._doubt):
                     self._on_doubt(string(self._doubt.text))
