@@ -14,6 +14,7 @@ from aeron_spark._native.check import c_string, check, error, string
 from aeron_spark._native.handle import Handle
 from aeron_spark.batch import DEFAULT_BYTES, DEFAULT_COLUMNS, DEFAULT_ROWS, BatchFiller
 from aeron_spark.channel import ChannelUri
+from aeron_spark.errors import UsageError
 from aeron_spark.types import Action, CounterId, Header, ImageInfo, Position, SessionId, StreamId
 
 # Gets each whole message and its header; may return an Action.
@@ -102,7 +103,10 @@ class Source(Handle):
             flags=raw.flags,
         )
         handler = self._handler
-        return handler(bytes(ffi.buffer(data, length)), header) if handler is not None else Action.ABORT
+        action = handler(bytes(ffi.buffer(data, length)), header) if handler is not None else Action.ABORT
+        if action is None or isinstance(action, Action):
+            return action
+        raise UsageError(f"a message handler returned {action!r} instead of None or an Action: let it return nothing")
 
 
 class Subscription(Source):

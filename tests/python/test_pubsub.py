@@ -107,6 +107,16 @@ def test_a_handler_may_break(pair: tuple[Publication, Subscription]) -> None:
     assert seen == [b"a"]
 
 
+@pytest.mark.parametrize("result", [1, True, "text"])
+def test_a_handler_that_returns_anything_else_is_refused(pair: tuple[Publication, Subscription], result: Any) -> None:
+    """`lambda message, _: file.write(message)` returns how many bytes it wrote: 1 would mean, give the message again."""
+    publication, subscription = pair
+    publication.offer_batch([b"x"])
+    with pytest.raises(UsageError, match=f"returned {result!r} instead of None or an Action"):
+        wait_until(lambda: subscription.poll(lambda *_: result), 10, "the refusal")
+    assert receive(subscription, 1)[0]["value"] == b"x"
+
+
 def test_claim_is_published_and_an_exception_aborts_it(pair: tuple[Publication, Subscription]) -> None:
     publication, subscription = pair
     with publication.try_claim(5) as view:
