@@ -120,10 +120,12 @@ class Publication(Handle):
 
     @contextmanager
     def try_claim(self, length: int) -> Iterator[memoryview | Outcome]:
-        """Claim `length` bytes in the log buffer to fill in place; committed at the end of the `with` block.
+        """Claim `length` bytes in the log buffer, for a message to fill; committed at the end of the `with` block.
 
-        Gives a writable view, invalid after the block, or the `Outcome` why there is no room now. An exception in the
-        block aborts the claim. `length` is at most `max_payload_length`; finish before the driver's unblock timeout.
+        Gives a writable view of zeros, whose bytes are copied into the log then, or the `Outcome` why there is no room now.
+        The view is invalid after the block, and what others do with its memory later has no effect. An exception in the
+        block aborts the claim, and so does the BufferError of a buffer of Arrow that still exports the view.
+        `length` is at most `max_payload_length`; finish before the driver's unblock timeout.
         """
         claim = ffi.new("as_buffer_claim *")
         with self._use() as publication:
@@ -131,16 +133,16 @@ class Publication(Handle):
             if isinstance(result, Outcome):
                 yield result
                 return
-            view = memoryview(ffi.buffer(claim.data, length))
             try:
-                yield view
+                # Not the log itself: arrays of numpy keep writing where they were made.
+                message = bytearray(length)
+                with memoryview(message) as view:
+                    yield view
+                ffi.memmove(claim.data, message, length)
             except BaseException:
                 lib.as_buffer_claim_abort(claim)
                 raise
-            else:
-                lib.as_buffer_claim_commit(claim)
-            finally:
-                view.release()
+            lib.as_buffer_claim_commit(claim)
 
     def offer_batch(self, messages: Messages, *, reserved_values: Any = None, timeout: float = 10.0) -> Position:
         """Publish messages in order with the GIL released; returns the position after the last one (now, if none).

@@ -134,6 +134,33 @@ def test_claim_is_published_and_an_exception_aborts_it(pair: tuple[Publication, 
     assert [row["value"] for row in receive(subscription, 2)] == [b"claim", b"after"]
 
 
+def test_a_claim_is_unchanged_by_what_is_written_behind_its_block(pair: tuple[Publication, Subscription]) -> None:
+    """An array of numpy keeps the memory that it was made over."""
+    publication, subscription = pair
+    with publication.try_claim(4) as view:
+        assert isinstance(view, memoryview)
+        array = np.frombuffer(view, np.uint8)
+        array[:] = 1
+    array[:] = 2
+    with pytest.raises(ValueError, match="released"):
+        view[:] = b"late"
+    assert receive(subscription, 1)[0]["value"] == b"\1\1\1\1"
+
+
+def test_a_claim_whose_view_is_still_exported_is_not_published(pair: tuple[Publication, Subscription]) -> None:
+    publication, subscription = pair
+    kept: list[pa.Buffer] = []
+
+    def export() -> None:
+        with publication.try_claim(4) as view:
+            kept.append(pa.py_buffer(view))
+
+    with pytest.raises(BufferError):
+        export()
+    publication.offer(b"after")
+    assert receive(subscription, 1)[0]["value"] == b"after"
+
+
 @pytest.mark.parametrize(
     "make",
     [
