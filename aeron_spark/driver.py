@@ -13,7 +13,7 @@ from aeron_spark._native.check import c_path, c_string, check
 from aeron_spark._native.handle import Handle
 from aeron_spark.config import Settings, default_aeron_dir, text, warn_misspelt
 from aeron_spark.counters import Counters
-from aeron_spark.errors import DataLossError, StorageError, UsageError, WaitTimeoutError
+from aeron_spark.errors import ClosedError, DataLossError, StorageError, UsageError, WaitTimeoutError
 from aeron_spark.process import ChildProcess
 
 START_TIMEOUT_S = 20.0
@@ -44,7 +44,8 @@ class MediaDriver(Handle):
         all_settings: Settings = {**(settings or {}), "aeron.dir": self.aeron_dir}
         if embedded:
             self._callbacks = Callbacks(on_termination=self._terminated.set)
-            super().__init__(_embedded(all_settings, self._callbacks), lib.as_driver_close)
+            pointer = _embedded(all_settings, self._callbacks)
+            super().__init__(pointer, lib.as_driver_close, callbacks=self._callbacks)
         else:
             child = ChildProcess(
                 "aeron-spark-driver",
@@ -66,8 +67,11 @@ class MediaDriver(Handle):
         """False once closed, once a child process has ended, or once an embedded driver was asked to terminate."""
         if self.is_closed or self._terminated.is_set():
             return False
-        with self._use() as driver:
-            return driver.is_running if isinstance(driver, ChildProcess) else True
+        try:
+            with self._use() as driver:
+                return driver.is_running if isinstance(driver, ChildProcess) else True
+        except ClosedError:
+            return False
 
     def wait_terminated(self, timeout: float) -> bool:
         """Block until a client asked the embedded driver to end, at most `timeout` seconds; True if one did.

@@ -107,8 +107,10 @@ class TimedPublisher:
         ClosedError: a publication was closed; UsageError: a message is longer than its publication takes.
         """
         with ExitStack() as held:
-            # The list may grow meanwhile.
-            pointers = [held.enter_context(one._use()) for one in tuple(self._publications)]
+            pointers = []
+            for one in tuple(self._publications):  # the list may grow meanwhile
+                pointers.append(one._acquire())
+                held.callback(one._lock.release)
             raw = ffi.new("as_publication *[]", pointers)
             result = lib.as_publications_offer_timed(
                 raw, len(pointers), messages.put(self._schedule, done, count), self._schedule,

@@ -7,6 +7,7 @@ native thread have no outer call; their exceptions go to `sys.unraisablehook`.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -25,6 +26,10 @@ def _extern(error: Any = None) -> Callable[[_Function], _Function]:
         return function
 
     return decorate
+
+
+# The threads that are inside `notify`, with whose.
+notifying: set[tuple[int, Callbacks]] = set()
 
 
 class Callbacks:
@@ -51,8 +56,14 @@ class Callbacks:
     def notify(self, name: str, *arguments: Any) -> None:
         """Call a function that belongs to no outer call; cffi hands what it raises to `sys.unraisablehook`."""
         function = self._functions.get(name)
-        if function is not None:
+        if function is None:
+            return
+        mark = threading.get_ident(), self
+        notifying.add(mark)
+        try:
             function(*arguments)
+        finally:
+            notifying.discard(mark)
 
     def check(self, result: int) -> bool:
         """As `check.check`; what a callback raised comes first."""

@@ -15,13 +15,15 @@ import threading
 import warnings
 import weakref
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any
 
+from aeron_spark._native.callback import Callbacks, notifying
 from aeron_spark.closing import Closing
 from aeron_spark.errors import ClosedError, UsageError
 
 _roots: weakref.WeakValueDictionary[int, Handle] = weakref.WeakValueDictionary()
+# Of roots until their release: C calls them from its own threads, also where Python forgot to close the root.
+_called: set[Callbacks] = set()
 _numbers = itertools.count()
 
 
@@ -30,20 +32,48 @@ class Handle(Closing):
 
     _pointer: Any = None
 
-    def __init__(self, pointer: Any, release: Callable[[Any], object], parent: Handle | None = None) -> None:
+    def __init__(
+        self,
+        pointer: Any,
+        release: Callable[[Any], object],
+        parent: Handle | None = None,
+        *,
+        callbacks: Callbacks | None = None,
+    ) -> None:
+        """`callbacks`: what threads of the C object call, until its release."""
         self._release = release
         self._parent = parent
         self._children: weakref.WeakValueDictionary[int, Handle] = weakref.WeakValueDictionary()
         self._lock = threading.RLock()
-        self._calls = 0
+        self._notified: Callbacks | None = callbacks if parent is None else parent._notified
         self._pid = os.getpid()
         self._number = next(_numbers)
         self._pointer = pointer
         (_roots if parent is None else parent._children)[self._number] = self
+        if callbacks is not None:
+            _called.add(callbacks)
 
     def _use(self) -> _Use:
         """Pointer for the length of a `with` block; ClosedError if it is closed."""
         return _Use(self)
+
+    def _acquire(self) -> Any:
+        """Pointer, with the lock held, which the caller releases."""
+        if self._pid != os.getpid():
+            raise UsageError(f"{self!r} belongs to process {self._pid}; open another one after a fork")
+        self._refuse_in_handler()
+        try:
+            self._lock.acquire()
+            pointer = self._pointer
+        except BaseException:
+            # Ctrl-C comes before the lock is acquired, or after.
+            if self._lock._is_owned():  # type: ignore[attr-defined]
+                self._lock.release()
+            raise
+        if pointer is None:
+            self._lock.release()
+            raise ClosedError(f"{self!r} is closed")
+        return pointer
 
     @property
     def is_closed(self) -> bool:
@@ -55,17 +85,42 @@ class Handle(Closing):
         if self._pid != os.getpid():
             self._pointer = None
             return
-        with self._lock:
-            if self._calls:
-                raise UsageError(f"{self!r}: close() inside one of its own calls; return from the handler first")
-            pointer, self._pointer = self._pointer, None
-        if pointer is None:
-            return
-        # Without the lock: a call of a child that is still in progress may want to use this object, and gets ClosedError.
-        for _, child in sorted(self._children.items(), reverse=True):
-            child.close()
+        self._refuse_in_handler()
+        if self._is_in_call():
+            raise UsageError(f"{self!r}: close() inside one of its own calls; return from the handler first")
+        pointer = None
+        try:
+            with self._lock:
+                pointer, self._pointer = self._pointer, None
+            if pointer is None:
+                return
+            # Without the lock: a call of a child that is still in progress may want to use this object, and gets ClosedError.
+            for _, child in sorted(self._children.items(), reverse=True):
+                child.close()
+        except BaseException:
+            if pointer is not None:
+                self._pointer = pointer  # the next close releases it
+            raise
         self._release(pointer)
         (_roots if self._parent is None else self._parent._children).pop(self._number, None)
+        if self._parent is None and self._notified is not None:
+            _called.discard(self._notified)
+
+    def _is_in_call(self) -> bool:
+        """This thread is inside a call of this object, or of one that was made from it."""
+        return self._lock._is_owned() or any(  # type: ignore[attr-defined]
+            child._is_in_call() for child in list(self._children.values())
+        )
+
+    def _is_notified(self) -> bool:
+        """This thread is inside a handler that the C object calls by itself, and that it waits for."""
+        return (threading.get_ident(), self._notified) in notifying
+
+    def _refuse_in_handler(self) -> None:
+        if notifying and self._is_notified():
+            raise UsageError(
+                f"{self!r} is used by a handler of its own client, which waits for the handler: do it after the handler"
+            )
 
     def __del__(self) -> None:
         if self._pointer is not None and self._pid == os.getpid():
@@ -82,21 +137,12 @@ class _Use:
         self._handle = handle
 
     def __enter__(self) -> Any:
-        handle = self._handle
-        if handle._pid != os.getpid():
-            raise UsageError(f"{handle!r} belongs to process {handle._pid}; open another one after a fork")
-        handle._lock.acquire()
-        if handle._pointer is None:
-            handle._lock.release()
-            raise ClosedError(f"{handle!r} is closed")
-        handle._calls += 1
-        return handle._pointer
+        return self._handle._acquire()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._handle._calls -= 1
-        self._handle._lock.release()
+    @property
+    def __exit__(self) -> Callable[..., None]:  # noqa: PLE0302, PYI036 - the property, not what it gives
+        """That of the lock, which is C: a function of Python may be interrupted before it has released anything."""
+        return self._handle._lock.__exit__
 
 
 @atexit.register

@@ -5,15 +5,18 @@ from __future__ import annotations
 import gc
 import math
 import multiprocessing
+import signal
 import subprocess
 import sys
 import threading
 import warnings
+import weakref
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from aeron_spark import Client, ClosedError, MediaDriver, UsageError, types
+from aeron_spark import AeronError, Client, ClosedError, MediaDriver, UsageError, types
 from aeron_spark._native._lib import lib
 from aeron_spark._native.check import check, nanoseconds
 from aeron_spark._native.handle import Handle
@@ -90,6 +93,54 @@ def test_close_inside_an_own_call_is_refused() -> None:
     handle.close()
 
 
+def test_close_inside_a_call_of_what_it_made_is_refused_before_anything_is_closed() -> None:
+    released: list[object] = []
+    parent = Handle("parent", released.append)
+    child = Handle("child", released.append, parent)
+    sibling = Handle("sibling", released.append, parent)
+    with child._use(), pytest.raises(UsageError, match="inside one of its own calls"):
+        parent.close()
+    assert not released
+    with parent._use(), child._use(), sibling._use():
+        pass
+    parent.close()
+    assert released == ["sibling", "child", "parent"]
+
+
+def test_a_close_that_was_interrupted_can_be_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    released: list[object] = []
+    parent = Handle("parent", released.append)
+    child = Handle("child", released.append, parent)
+
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(child, "close", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        parent.close()
+    monkeypatch.undo()
+    parent.close()
+    assert released == ["child", "parent"]
+
+
+def test_a_call_that_is_interrupted_anywhere_gives_the_lock_back() -> None:
+    handle = Handle("thing", lambda _: None)
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    gc.disable()  # what a finalizer raises is lost
+    try:
+        for number in range(2000):
+            with suppress(KeyboardInterrupt):
+                signal.setitimer(signal.ITIMER_REAL, 0.0001 + number % 100 / 1e6)
+                for _ in range(10_000):
+                    with handle._use():
+                        pass
+    finally:
+        gc.enable()
+        signal.signal(signal.SIGALRM, before)
+    handle.close()  # refused inside a call
+    assert handle.is_closed
+
+
 def test_close_waits_for_the_call_of_another_thread() -> None:
     order: list[str] = []
     handle = Handle("thing", lambda _: order.append("released"))
@@ -119,6 +170,35 @@ def test_forgotten_handle_warns() -> None:
         Handle("thing", lambda _: None)
         gc.collect()
     assert [warning.category for warning in seen] == [ResourceWarning]
+
+
+def test_a_forgotten_client_does_not_harm_when_its_driver_goes(aeron_dir: Path) -> None:
+    code = (
+        "import gc, sys, warnings, aeron_spark, aeron_spark.testing\n"
+        "warnings.simplefilter('ignore')\n"
+        "seen = []\n"
+        "with aeron_spark.MediaDriver(sys.argv[1]):\n"
+        "    aeron_spark.Client(sys.argv[1], timeout=2.0, on_error=seen.append)\n"
+        "    gc.collect()\n"
+        "    other = [bytearray(64) for _ in range(1000)]\n"  # where its objects were
+        "aeron_spark.testing.wait_until(lambda: seen, 20, 'the end of the driver')\n"
+    )
+    subprocess.run([sys.executable, "-c", code, aeron_dir], check=True, timeout=60)
+
+
+def test_handlers_live_until_their_client_is_closed(driver: MediaDriver) -> None:
+    def on_error(_failure: AeronError) -> None:
+        pass
+
+    handler = weakref.ref(on_error)
+    client = Client(driver.aeron_dir, on_error=on_error)
+    del on_error
+    gc.collect()
+    assert handler() is not None
+    client.close()
+    del client
+    gc.collect()
+    assert handler() is None
 
 
 def _in_child(client: Client, told: multiprocessing.SimpleQueue[str]) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from aeron_spark import Action, Client, ClosedError, Outcome, PeerError, UsageError, WaitTimeoutError
+from aeron_spark import Action, Client, ClosedError, MediaDriver, Outcome, PeerError, UsageError, WaitTimeoutError
 from aeron_spark.publication import Publication
 from aeron_spark.subscription import Subscription
 from aeron_spark.types import Header, ImageInfo
@@ -345,6 +345,50 @@ def test_image_handlers(client: Client) -> None:
         wait_until(lambda: len(events) == 2, 20, "its end")
     assert [name for name, _ in events] == ["available", "unavailable"]
     assert {info.session_id for _, info in events} == {session_id}
+
+
+def test_a_handler_may_ask_whether_its_client_is_closed_and_nothing_else(client: Client) -> None:
+    """The client waits for its handler, which waits for whoever uses the client in another thread, and he for the client."""
+    seen: list[object] = []
+
+    def on_image(_info: ImageInfo) -> None:
+        seen.append(other.is_closed)
+        for call in (lambda: other.client_id, lambda: publication.position, publication.close, other.close):
+            try:
+                call()
+            except UsageError as failure:
+                seen.append("used by a handler of its own client" in str(failure))
+        seen.append(client.is_closed)  # a client that does not wait
+
+    with (
+        Client(client.aeron_dir, on_available_image=on_image) as other,
+        other.add_publication(CHANNEL, 8) as publication,
+        client.add_subscription(CHANNEL, 8) as reader,
+        other.add_subscription(CHANNEL, 9),
+    ):
+        publication.wait_connected(10)
+        with other._use(), client.add_publication(CHANNEL, 9):
+            wait_until(lambda: len(seen) == 6, 10, "the handler", state=lambda: seen)
+        assert seen == [False, True, True, True, True, False]
+        publication.close()
+        wait_until(lambda: not reader.is_connected, 20, "the end of the publication")
+        other.close()
+        assert other.is_closed
+
+
+def test_is_closed_and_is_running_while_another_thread_closes(
+    driver: MediaDriver, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for handle in (client, driver):
+        use = handle._use
+
+        def closes_first(handle: Any = handle, use: Any = use) -> Any:
+            handle.close()
+            return use()
+
+        monkeypatch.setattr(handle, "_use", closes_first)
+    assert client.is_closed
+    assert not driver.is_running
 
 
 def test_errors_of_the_driver(client: Client) -> None:
