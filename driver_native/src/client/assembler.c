@@ -239,7 +239,7 @@ static build_step add_fragment(
         at->header = *header;
         memcpy(&at->frame, header->frame, sizeof(at->frame));
     }
-    else if (at->expected_offset != header->term_offset)
+    else if (at->expected_offset != header->term_offset || at->header.term_id != header->term_id)
     {
         reset(at);
         return BUILD_DROPPED;

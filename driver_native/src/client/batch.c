@@ -435,7 +435,16 @@ static take_outcome take_columns(as_image *image, as_columns *columns, as_result
             .data_limit = image->term_length,
             .offset = offset,
         };
+        const int64_t row_count = columns->row_count;
+        const int64_t byte_count = columns->byte_count;
         const asi_columns_stop stop = asi_columns_append(&range, columns);
+        asi_fence_acquire(); /* after the copy: the log may be overwritten meanwhile */
+        if (!asi_client_image_has_frame(image, (const asi_frame_header *)(const void *)(range.term + offset), position))
+        {
+            columns->row_count = row_count;
+            columns->byte_count = byte_count;
+            return TAKE_ALL; /* nothing is there, or a later lap's frame: the conductor is about to close the image */
+        }
         if (ASI_COLUMNS_PARTIAL == stop)
         {
             pass_unfinished(image, &range);

@@ -39,6 +39,18 @@ ALWAYS_INLINE poll_range start_poll(const as_image *image, int64_t limit_positio
     };
 }
 
+ALWAYS_INLINE asi_walk_step next_frame(const as_image *image, poll_range *range)
+{
+    const asi_walk_step step = asi_frame_walk_next(&range->walk);
+    if (ASI_WALK_FRAME == step &&
+        !asi_client_image_has_frame(image, range->walk.frame, range->term_position + range->walk.frame_offset))
+    {
+        range->walk.offset = range->walk.frame_offset;
+        return ASI_WALK_END; /* the conductor is about to close the image */
+    }
+    return step;
+}
+
 /* Copies field by field, with loads that the compiler does not merge. Within one thread a frame is read just after it was
  * written, and a wide load would stall until the narrower stores have left the store buffer. */
 ALWAYS_INLINE void fill_header(as_header *header, const as_image *image, const poll_range *range)
@@ -90,7 +102,7 @@ ALWAYS_INLINE int64_t poll_image(
     int64_t fragments = 0;
     do
     {
-        step = asi_frame_walk_next(&range.walk);
+        step = next_frame(image, &range);
         if (ASI_WALK_FRAME != step)
         {
             break;
@@ -137,7 +149,7 @@ ALWAYS_INLINE int64_t controlled_poll_image(
     int64_t fragments = 0;
     do
     {
-        step = asi_frame_walk_next(&range.walk);
+        step = next_frame(image, &range);
         if (ASI_WALK_FRAME != step)
         {
             break;
@@ -213,6 +225,11 @@ int64_t as_image_block_poll(as_image *image, as_block_handler handler, void *con
     if (NULL == first)
     {
         return ASI_WALK_BROKEN == step ? (int64_t)fail_broken(image, range.term_position + range.walk.offset) : 0;
+    }
+    asi_fence_acquire();
+    if (!asi_client_image_has_frame(image, first, range.position))
+    {
+        return 0;
     }
     handler(context, (const uint8_t *)first, end - begin, image->session_id, first->term_id);
     advance(image, range.position, range.term_position + end);

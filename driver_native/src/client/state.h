@@ -261,6 +261,15 @@ static inline bool asi_client_image_can_poll(const as_image *image)
     return asi_client_image_is_open(image) && asi_client_image_owns_position(image);
 }
 
+/* True while the log has the image's frame at `position`. A client that was paused for longer than the liveness timeout finds the
+ * frames of a later lap there. A log is cleaned and written in order, so the frames that follow are this lap's, too. */
+static inline bool asi_client_image_has_frame(const as_image *image, const asi_frame_header *frame, int64_t position)
+{
+    return __builtin_expect(asi_load_relaxed_i32(&frame->term_offset) == (position & (image->term_length - 1)) &&
+        asi_load_relaxed_i32(&frame->term_id) ==
+            asi_log_term_id_of_position(position, image->position_bits, image->initial_term_id), 1);
+}
+
 /* Shows the driver how much may be sent. A closed image has returned its counter, and the driver may have reused it: the caller
  * has checked asi_client_image_can_poll. */
 static inline void asi_client_image_advance_flow(as_image *image, int64_t position)

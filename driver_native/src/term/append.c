@@ -102,11 +102,23 @@ __attribute__((noinline)) static void pad_to_end_of_term(const asi_appender *app
     commit_frame(range.term + range.offset, length);
 }
 
+/* No term follows the last one: claims that are refused there for ever would carry its tail's offset into the term id. */
+__attribute__((cold, noinline)) static bool is_full(const asi_log *log, int32_t index)
+{
+    const int64_t raw_tail = asi_load_relaxed_i64(&log->metadata->tail_counters[index]);
+    return asi_log_term_offset(raw_tail, log->term_length) >= log->term_length;
+}
+
 /* Takes `required` bytes of the term with one fetch-add. Returns the position after them, or a status of asi_append_message. */
 ALWAYS_INLINE int64_t claim_concurrent(asi_appender *appender, int64_t required, claimed_range *range)
 {
     asi_log *log = appender->log;
-    const int32_t index = asi_log_index(asi_load_acquire_i32(&log->metadata->active_term_count));
+    const int32_t active_count = asi_load_acquire_i32(&log->metadata->active_term_count);
+    const int32_t index = asi_log_index(active_count);
+    if (__builtin_expect(INT32_MAX == active_count, 0) && is_full(log, index))
+    {
+        return AS_MAX_POSITION_EXCEEDED;
+    }
     const int64_t raw_tail = asi_fetch_add_i64(&log->metadata->tail_counters[index], required);
     range->term = log->terms[index];
     range->term_id = asi_log_term_id(raw_tail);

@@ -14,6 +14,7 @@ typedef struct fragment
     const char *flags;     /* any of B, E */
     int32_t term_offset;
     const char *text;
+    int32_t term_id;
 } fragment;
 
 typedef struct row
@@ -36,6 +37,7 @@ static const row ROWS[] = {
     { "sessions in turn", { { 'a', "B", 0, "he" }, { 'b', "B", 0, "wor" }, { 'a', "E", 64, "llo" }, { 'b', "E", 64, "ld" } },
         "a:hello@128;b:world@128;" },
     { "whole one between", { { 'a', "B", 0, "he" }, { 'b', "BE", 0, "w" }, { 'a', "E", 64, "llo" } }, "b:w@64;a:hello@128;" },
+    { "the next term's end", { { 'a', "B", 0, "he" }, { 'a', "E", 64, "llo", 1 } }, "" },
     { "end twice", { { 'a', "B", 0, "he" }, { 'a', "E", 64, "llo" }, { 'a', "E", 128, "x" } }, "a:hello@128;" },
     { "unblocked in between", { { 'a', "B", 0, "he" }, { 'a', "BE", 128, "w" }, { 'a', "E", 64, "llo" } },
         "a:w@192;a:hello@128;" }, /* a whole message leaves the builder alone */
@@ -87,7 +89,7 @@ static as_header make_fragment(const fragment *f, uint8_t *bytes)
     memcpy(bytes, &frame, sizeof(frame));
     memcpy(bytes + 32, f->text, (size_t)length);
     return (as_header){ .frame = bytes, .position = f->term_offset + 64, .reserved_value = f->term_offset + 7,
-        .session_id = f->session, .term_offset = f->term_offset, .flags = flags };
+        .session_id = f->session, .term_id = f->term_id, .term_offset = f->term_offset, .flags = flags };
 }
 
 /* The term offset that continues is computed from the length, so texts are padded to more than 0 and at most 32 bytes. */

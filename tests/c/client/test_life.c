@@ -253,6 +253,62 @@ static void counters_of_others_are_left_alone(scripted *s)
     as_image_release(image);
 }
 
+static as_action count_controlled(void *context, const uint8_t *data, int64_t length, const as_header *header)
+{
+    count_fragment(context, data, length, header);
+    return AS_ACTION_CONTINUE;
+}
+
+static void count_block(void *context, const uint8_t *block, int64_t length, int32_t session_id, int32_t term_id)
+{
+    (void)block;
+    (void)session_id;
+    (void)term_id;
+    *(int64_t *)context += length;
+}
+
+/* A client that was paused finds its counter as it was, and another lap in the log. */
+static void frames_of_another_lap_are_not_read(scripted *s)
+{
+    scripted_resources r;
+    CHECK_I64(scripted_add(s, &r, 0), AS_OK);
+    CHECK_I64(scripted_add(s, &r, 2), AS_OK);
+    as_subscription_constants constants;
+    as_subscription_get_constants(r.subscription, &constants);
+    send_image(s, 5000, constants.registration_id, POSITION_COUNTER, s->log_path);
+    scripted_run(s, 1);
+    as_image *image = as_subscription_image_at(r.subscription, 0);
+    for (int i = 0; i < 3; i++)
+    {
+        CHECK(as_publication_offer(r.publication, (const uint8_t *)"hello", 5) > 0);
+    }
+    int64_t count = 0;
+    int32_t term_ids[4];
+    asi_frame_header *frame = (asi_frame_header *)(void *)(s->log.terms[0] + 64);
+    int32_t *fields[] = { &frame->term_id, &frame->term_offset };
+    const int32_t laps[] = { 3, -64 }; /* a later lap's header; a byte of a later lap's message */
+    CHECK_I64(as_subscription_poll(r.subscription, count_fragment, &count, 1), 1);
+    for (int i = 0; i < 2; i++)
+    {
+        as_columns columns = { .row_capacity = 4, .term_id = term_ids };
+        count = 0;
+        *fields[i] += laps[i];
+        CHECK_I64(as_image_poll(image, count_fragment, &count, 10), 0);
+        CHECK_I64(as_image_controlled_poll(image, count_controlled, &count, 10), 0);
+        CHECK_I64(as_image_block_poll(image, count_block, &count, 4096), 0);
+        CHECK_I64(as_image_poll_columns(image, &columns, 0), AS_OK);
+        CHECK_I64(columns.row_count, 0);
+        CHECK_I64(count, 0);
+        CHECK_I64(as_image_position(image), 64);
+        *fields[i] -= laps[i];
+    }
+    frame = (asi_frame_header *)(void *)(s->log.terms[0] + 128);
+    frame->term_id += 3; /* overtaken within the poll */
+    CHECK_I64(as_image_poll(image, count_fragment, &count, 10), 1);
+    CHECK_I64(as_image_position(image), 128);
+    as_image_release(image);
+}
+
 static void publication_error_reaches_the_handler(scripted *s)
 {
     scripted_resources r;
@@ -487,6 +543,7 @@ int main(void)
     RUN_SCRIPTED(images_wait_in_turns);
     RUN_SCRIPTED(mappings_are_shared_and_linger);
     RUN_SCRIPTED(counters_of_others_are_left_alone);
+    RUN_SCRIPTED(frames_of_another_lap_are_not_read);
     RUN_SCRIPTED(publication_error_reaches_the_handler);
     RUN_SCRIPTED(short_events_are_reported_and_passed_over);
     RUN_SCRIPTED(random_events);

@@ -174,6 +174,7 @@ static void the_last_byte_is_reached(bool exclusive)
     uint8_t message[96] = { 0 };
     uint8_t *frame = NULL;
     CHECK_I64(append_bytes(&appender, message, 96), max_position);
+    const int64_t tail = log.metadata->tail_counters[last];
     uint8_t whole[TERM];
     memcpy(whole, log.terms[asi_log_index(0)], TERM);
     for (int i = 0; i < 3; i++)
@@ -188,6 +189,7 @@ static void the_last_byte_is_reached(bool exclusive)
         CHECK_I64(asi_append_padding(&appender, 0), AS_MAX_POSITION_EXCEEDED);
         CHECK(NULL == frame);
     }
+    CHECK(exclusive || tail == log.metadata->tail_counters[last]); /* the offset of many refusals would reach the term id */
     CHECK_I64(frame_at(&log, last, TERM - 128)->frame_length, 128);
     CHECK(0 == memcmp(whole, log.terms[asi_log_index(0)], TERM));
     CHECK_I64(log.metadata->active_term_count, INT32_MAX);
