@@ -154,6 +154,14 @@ def test_columns_that_are_not_asked_for_are_not_made(spark: SparkSession, folder
     assert "do not fit the types of their columns" in told(lossy.select("id"))
 
 
+def test_a_limit_of_rows_leaves_batches_of_messages_whole(spark: SparkSession, folder: Path) -> None:
+    """As few messages may be a row: else each batch would be as short as the limit."""
+    limited = load(spark, folder, "jvm", PLAIN, sbeMessage="M", minPartitions="1").select("id").limit(7)
+    assert "limit=7" in plan_of(limited)
+    assert metrics_of(limited)["aeronMessages"] == 50
+    assert len(limited.collect()) == 7
+
+
 def test_messages_in_frames(spark: SparkSession, folder: Path) -> None:
     frame = same(
         spark, folder, FRAMES, sbeMessage="M", sbeFraming=FRAMED, columns="position,next_position,id,legs,timestamp_ns"

@@ -305,7 +305,8 @@ final class AeronReader implements PartitionReader<ColumnarBatch> {
         long largest = Math.min(recording.termLength / 8, MAX_MESSAGE_LENGTH);
         long span = Math.min(limit, end + largest) - given;
         // A row has a frame of its own, so a range of n bytes holds no more than n / 32.
-        long most = Math.max(Math.min(job.get("rows").asLong(), rowLimit), 1);
+        // A limit counts rows, and of decoded messages few may be one.
+        long most = Math.max(sbe == null ? Math.min(job.get("rows").asLong(), rowLimit) : job.get("rows").asLong(), 1);
         long rowCapacity = Math.min(most, Math.floorDiv(span, FRAME_ALIGNMENT) + 1);
         long byteCapacity = Math.min(Math.max(job.get("bytes").asLong(), largest), span);
         if (Math.min(rowCapacity, byteCapacity) < 1 || Math.max(rowCapacity, byteCapacity) > Integer.MAX_VALUE) {
