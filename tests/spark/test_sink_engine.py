@@ -171,13 +171,30 @@ def test_a_cancelled_task_ends(spark: SparkSession) -> None:
         assert "cancel" in failure_of_held(spark, aeron_dir, spark.sparkContext.cancelAllJobs)
 
 
-@needs_jar
-def test_without_a_socket_blocks_go_through_spark(spark: SparkSession) -> None:
-    """As where the folder of temporary files takes none, and after a worker that did not come."""
+def socket_given_up(spark: SparkSession) -> Any:
+    """The field of Java that says whether blocks go through Spark for good."""
     jvm: Any = spark._jvm
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     given_up = jvm.java.lang.Class.forName("aeronspark.BlockSocket", True, loader).getDeclaredField("isGivenUp")  # noqa: FBT003 - Java's
     given_up.setAccessible(True)
+    return given_up
+
+
+@needs_jar
+def test_what_spark_compresses_for_python_goes_by_the_socket(spark: SparkSession) -> None:
+    """Compressed, the row that names the socket would be too short for Spark to send it before the next one."""
+    spark.conf.set("spark.sql.execution.arrow.compression.codec", "zstd")
+    try:
+        test_messages_are_the_rows_in_their_order(spark, LONG, "STRING")
+    finally:
+        spark.conf.unset("spark.sql.execution.arrow.compression.codec")
+    assert not socket_given_up(spark).getBoolean(None)
+
+
+@needs_jar
+def test_without_a_socket_blocks_go_through_spark(spark: SparkSession) -> None:
+    """As where the folder of temporary files takes none, and after a worker that did not come."""
+    given_up = socket_given_up(spark)
     assert not given_up.getBoolean(None), "a worker has not come before"
     given_up.setBoolean(None, True)  # noqa: FBT003 - Java's
     try:

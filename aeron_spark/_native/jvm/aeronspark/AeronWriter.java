@@ -29,6 +29,8 @@ final class AeronWriter implements DataWriter<InternalRow> {
         CollectionConverters.asJava(SQLConf.get().getAllConfs()).forEach(conf::setConfString);
         conf.setConfString("spark.sql.execution.arrow.maxRecordsPerBatch", "1");
         conf.setConfString("spark.sql.execution.pandas.udf.buffer.size", Integer.toString(Blocks.SENT_BYTES));
+        // Else the row that names the socket is shorter than the buffer, and waits there.
+        conf.setConfString("spark.sql.execution.arrow.compression.codec", "none");
         SQLConf$.MODULE$.withExistingConf(conf, new AbstractFunction0<BoxedUnit>() {
             @Override
             public BoxedUnit apply() {
