@@ -140,10 +140,11 @@ class ReplayMerge(Handle):
         """Poll into `handler` until merged; WaitTimeoutError after `timeout` seconds."""
         deadline = time.monotonic() + timeout
         while not self.is_merged:
-            if self.poll(handler) == 0:
-                if time.monotonic() >= deadline:
-                    text = f"{self!r} has not merged within {timeout} s: {self.state.name}"
-                    raise error(lib.AS_E_TIMEOUT, text=text, code=0)
+            count = self.poll(handler)
+            if time.monotonic() >= deadline and not self.is_merged:
+                text = f"{self!r} has not merged within {timeout} s: {self.state.name}"
+                raise error(lib.AS_E_TIMEOUT, text=text, code=0)
+            if count == 0:
                 time.sleep(0.001)
 
     def _call(self, function: Any, *arguments: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -17,6 +18,7 @@ _SLICE_ROWS = 1024
 # How many rows one side may have more before the next row of both.
 _WINDOW_ROWS = 16
 _SHOWN = 60
+_NEGATIVE_ZERO = re.compile(r"-0\.0(?![\de])")
 _Row: TypeAlias = tuple[Any, ...]
 
 
@@ -132,8 +134,8 @@ def _of_rows(left: pa.Table, right: pa.Table, *, ignore_order: bool) -> Iterator
     names = left.schema.names
     ours, theirs = _values(left.slice(begin)), _values(right.slice(begin))
     if ignore_order:
-        ours.sort(key=repr)
-        theirs.sort(key=repr)
+        ours.sort(key=_place)
+        theirs.sort(key=_place)
     for at, wanted in _aligned(ours, theirs):
         if wanted is None:
             assert at is not None  # noqa: S101 - one side has a row
@@ -221,6 +223,11 @@ def _distance(row: _Row, rows: list[_Row], at: int, *, window: int = _WINDOW_ROW
     """How far behind `at` a row like this one is."""
     following = rows[at + 1 : at + 1 + window]
     return next((number for number, other in enumerate(following, 1) if _same(row, other)), None)
+
+
+def _place(row: _Row) -> str:
+    """Where a row is in order, the same for values that are equal: 0.0 and -0.0."""
+    return _NEGATIVE_ZERO.sub("0.0", repr(row))
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -9,6 +9,7 @@ Spec: 05 §13.1.
 from __future__ import annotations
 
 import struct
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,6 +19,7 @@ import pytest
 from aeron_spark import Archive, ArchivingMediaDriver, ClosedError, PeerError, UsageError, WaitTimeoutError
 from aeron_spark.archive import (
     ArchiveState,
+    MergeState,
     PersistentFailure,
     PersistentSubscription,
     RecordingEvent,
@@ -268,6 +270,22 @@ def test_what_a_listener_raises_the_poll_raises(servers: ArchivingMediaDriver) -
 
             wait_until(raises, 20, "the listener's exception")
             assert stream.is_live
+
+
+def test_a_merge_times_out_while_messages_come() -> None:
+    class Fast:
+        """A merge whose publisher is as fast as its reader."""
+
+        is_merged = False
+        state = MergeState.CATCHUP
+        began = time.monotonic()
+
+        def poll(self, _: object) -> int:
+            assert time.monotonic() < self.began + 10, "a wait of 10 ms has not ended"
+            return 1
+
+    with pytest.raises(WaitTimeoutError, match=r"has not merged within 0.01 s: CATCHUP"):
+        ReplayMerge.wait_merged(Fast(), lambda *_: None, 0.01)  # type: ignore[arg-type]
 
 
 def test_a_replay_merges(servers: ArchivingMediaDriver) -> None:

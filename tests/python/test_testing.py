@@ -183,6 +183,11 @@ def test_what_is_equal_has_no_difference() -> None:
     assert_equal(MESSAGES.slice(0, 0), [])
     assert_equal(MESSAGES.take([2, 0, 1]), MESSAGES, ignore_order=True)
     assert difference(MESSAGES.take([2, 0, 1]), MESSAGES)
+    zeros = pa.table({"a": [[0.0], [-0.0], [0.5]], "b": [2, 1, 3]})
+    turned = pa.table({"a": [[-0.0], [0.0], [0.5]], "b": [2, 1, 3]})
+    assert_equal(zeros, turned)
+    assert_equal(zeros, turned, ignore_order=True)
+    assert difference(pa.table({"a": [-0.05]}), pa.table({"a": [0.05]}), ignore_order=True)
 
 
 def test_long_values_are_shown_where_they_differ() -> None:
