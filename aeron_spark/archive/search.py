@@ -115,19 +115,27 @@ def first_timed(
 
 
 def tail_position(
-    folder: RecordingSource, recording_id: int, extent: Extent, count: int, *, leaves_out: bool = False
+    folder: RecordingSource,
+    recording_id: int,
+    extent: Extent,
+    count: int,
+    *,
+    end: int | None = None,
+    leaves_out: bool = False,
 ) -> int:
     """Where the last ``count`` messages begin; the start if there are fewer.
 
-    ``leaves_out``: what cannot be read does not count. DataLossError for it otherwise.
+    ``end``: of the messages that begin before it. ``leaves_out``: what cannot be read does not count.
+    DataLossError for it otherwise.
     """
     limit = extent.limit_position
+    end = limit if end is None else end
     if count == 0:
-        return limit
+        return end
     room = max(TAIL_BYTES, count * 64)
     while True:
-        start = max(extent.start_position, limit - room)
-        found = _begins(folder, Range(recording_id, start, limit, limit), leaves_out=leaves_out)
+        start = max(extent.start_position, end - room)
+        found = _begins(folder, Range(recording_id, start, end, limit), leaves_out=leaves_out)
         if len(found) >= count:
             return int(found[-count])
         if start == extent.start_position:

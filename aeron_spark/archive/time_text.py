@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Literal
 
 from aeron_spark.archive.times import UNITS_NS, time_ns
@@ -30,8 +30,11 @@ class TimeSource:
     field: str = ""
 
 
-def parse_time_ns(name: str, text: str) -> int:
-    """Nanoseconds since 1970-01-01 UTC, of ISO 8601 text (UTC where it names no zone) or a number with a unit (ms without)."""
+def parse_time_ns(name: str, text: str, *, zone: tzinfo | None = UTC, unit: str = "ms") -> int:
+    """Nanoseconds since 1970-01-01 UTC, of ISO 8601 text or a number with a unit.
+
+    `zone` and `unit` are those of a text that names none; None is the local zone.
+    """
     stripped = text.strip()
     number = re.fullmatch(r"(\d+)\s*(s|ms|us|ns)?", stripped)
     # Python takes microseconds and cuts the digits behind them; they are added.
@@ -42,13 +45,16 @@ def parse_time_ns(name: str, text: str) -> int:
         raise UsageError(
             f"{name}={text!r} has a fraction finer than nanoseconds: give at most 9 digits, and none in the zone"
         )
+    if re.fullmatch(r"\d{8}", stripped):
+        date = f"{stripped[:4]}-{stripped[4:6]}-{stripped[6:]}"
+        raise UsageError(f"{name}={text!r} is a date or a number of {unit}: write {date}, or {stripped}{unit}")
     try:
         if number is not None:
-            return time_ns(int(number[1]) * _UNITS[number[2] or "ms"])
+            return time_ns(int(number[1]) * _UNITS[number[2] or unit])
         when = datetime.fromisoformat(in_microseconds)
-        return time_ns(when if when.tzinfo else when.replace(tzinfo=UTC)) + rest
+        return time_ns(when if when.tzinfo else when.replace(tzinfo=zone)) + rest
     except UsageError as error:
-        raise UsageError(f"{name}={text!r}: {error}; a number without unit is milliseconds") from None
+        raise UsageError(f"{name}={text!r}: {error}; a number without unit is in {unit}") from None
     except ValueError:
         raise UsageError(
             f"{name}={text!r} is no time, write it like 2026-01-31T14:30:00Z or 1769869800000ms (s, ms, us, ns)"

@@ -5,11 +5,9 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import sys
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from aeron_spark.archive import times
 from aeron_spark.archive.addresses import open_source
 from aeron_spark.archive.export import (
     COLUMNS,
@@ -23,6 +21,7 @@ from aeron_spark.archive.export import (
 from aeron_spark.archive.segments import READ_COLUMNS
 from aeron_spark.archive.sources import RecordingSource
 from aeron_spark.archive.text_values import ENCODERS
+from aeron_spark.archive.time_text import parse_time_ns
 from aeron_spark.cli.common import add_dir, add_json, add_verb, at_least, int64, print_json
 from aeron_spark.cli.progress import Work
 from aeron_spark.errors import UsageError
@@ -96,13 +95,11 @@ def add_to(parts: Any) -> None:
 
 
 def time_ns(text: str) -> int:
-    """ISO 8601 or ns since the epoch; for argparse."""
+    """ISO 8601, local without a zone, or ns since 1970; for argparse."""
     try:
-        return times.time_ns(int(text) if text.isdecimal() else datetime.fromisoformat(text))
+        return parse_time_ns("TIME", text, zone=None, unit="ns")
     except UsageError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time: write 2026-11-20T09:00:00, or ns since 1970") from None
 
 
 def run(options: argparse.Namespace) -> int:

@@ -100,15 +100,24 @@ def add_to(parts: Any) -> None:
     part.add_argument(
         "--own-channels", action="store_true", help="publish each recording to the channel it was recorded from"
     )
-    part.add_argument("--from-time", metavar="TIME", type=time_ns, help="messages of this time or later")
+    part.add_argument(
+        "--from-time",
+        metavar="TIME",
+        type=time_ns,
+        help="messages of this time or later: 2026-11-20T09:00 (local, or with zone), or ns since 1970",
+    )
     part.add_argument("--to-time", metavar="TIME", type=time_ns, help="messages before it")
-    part.add_argument("--where", metavar="EXPRESSION", help="messages by columns and SBE fields, as of cat")
+    part.add_argument(
+        "--where",
+        metavar="EXPRESSION",
+        help="messages by columns and SBE fields, as of cat; times in UTC, or with zone",
+    )
     part.add_argument("--sbe", metavar="X.xml", help="schema of the messages")
     part.add_argument("--loop", action="store_true", help="begin again at the end, until Ctrl-C or quit")
     part.add_argument(
         "--shift-to",
         metavar="TIME",
-        help="move times in the messages, so that the first is now, or a time: see --shift",
+        help="move times in the messages, so that the first is now, or a time (UTC, or with zone): see --shift",
     )
     part.add_argument(
         "--shift",
@@ -117,7 +126,9 @@ def add_to(parts: Any) -> None:
         help="time to be moved by --shift-to: reserved, FIELD, FIELD(us); repeatable (default: that of --by)",
     )
     part.add_argument(
-        "--commands", action="store_true", help=f"take commands from standard input: {COMMANDS}. On a terminal: {KEYS}"
+        "--commands",
+        action="store_true",
+        help=f"take commands from standard input: {COMMANDS}. TIME is UTC, or with zone. On a terminal: {KEYS}",
     )
 
 

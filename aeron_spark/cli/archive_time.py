@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from datetime import datetime
 from typing import Any
 
 from aeron_spark.archive.segments import Folder
+from aeron_spark.archive.time_text import parse_time_ns
 from aeron_spark.archive.times import TimeIndexInfo
 from aeron_spark.cli.common import add_dir, add_json, add_verb, int64, print_json, print_table, utc_time, with_times
 from aeron_spark.errors import UsageError
@@ -69,16 +69,17 @@ def find(options: argparse.Namespace) -> int:
     if (options.when is None) == (options.position is None):
         raise UsageError("give either a TIME or --position POSITION")
     recording_id = options.recording_id
+    when = 0 if options.when is None else parse_time_ns("TIME", options.when, zone=None, unit="ns")
     with Folder(options.path, aeron_dir=options.dir) as folder:
         if options.position is not None:
             _check_written(folder, recording_id, options.position)
             found = folder.time_at(recording_id, options.position)
             answer: dict[str, object] = with_times({"position": options.position, "time_ns": found})
         elif options.reserved is not None:
-            position = folder.position_at_reserved(recording_id, _when(options.when), unit=options.reserved)
+            position = folder.position_at_reserved(recording_id, when, unit=options.reserved)
             answer = {"position": position, "is_rebuilt": False}
         else:
-            answer = dataclasses.asdict(folder.position_at(recording_id, _when(options.when)))
+            answer = dataclasses.asdict(folder.position_at(recording_id, when))
     if options.json:
         print_json({"recording_id": recording_id, **answer})
     elif options.position is not None:
@@ -148,10 +149,3 @@ def _print(options: argparse.Namespace, rows: list[tuple[int, TimeIndexInfo]]) -
 
 def _time(ns: int | None) -> str:
     return "-" if ns is None else utc_time(ns, 10**9)
-
-
-def _when(text: str) -> datetime | int:
-    try:
-        return int(text) if text.lstrip("-").isdecimal() else datetime.fromisoformat(text)
-    except ValueError:
-        raise UsageError(f"time {text!r} is neither ISO 8601 nor nanoseconds since 1970") from None

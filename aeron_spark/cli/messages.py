@@ -55,9 +55,13 @@ def add_arguments(verb: argparse.ArgumentParser) -> None:
         default="index",
         help="what a message's time is: index (of the archive's folder, the default), reserved(ns), sbe:FIELD",
     )
-    part.add_argument("--last", metavar="N", type=at_least(0), help="no more than the last N of each recording")
     part.add_argument(
-        "--where", metavar="EXPRESSION", help="by columns and SBE fields: \"price >= 10.5 and symbol = 'ABC'\""
+        "--last", metavar="N", type=at_least(0), help="no more than the last N of each recording before --to"
+    )
+    part.add_argument(
+        "--where",
+        metavar="EXPRESSION",
+        help="by columns and SBE fields: \"price >= 10.5 and symbol = 'ABC'\"; times in UTC, or with zone",
     )
     part.add_argument("-m", "--max", metavar="N", type=at_least(0), help="end after N messages")
     part.add_argument(
@@ -228,7 +232,9 @@ class Printer:
                 )
             made = column.cast(field.type.value_type) if pa.types.is_dictionary(field.type) else time_texts(column)
             if pa.types.is_binary(field.type) or pa.types.is_fixed_size_binary(field.type):
-                made = ENCODERS[self._options.value](pa.record_batch([column.cast(pa.binary())], ["value"]))
+                # The encoders know no nulls.
+                values = pa.record_batch([column.cast(pa.binary()).fill_null(b"")], ["value"])
+                made = pc.if_else(column.is_valid(), ENCODERS[self._options.value](values), None)
             columns.append(made)
             fields.append(pa.field(field.name, made.type))
         if self._writer is None:

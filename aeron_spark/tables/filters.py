@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from datetime import date, time
+from datetime import date
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 from pyarrow import acero
 
 from aeron_spark.archive.time_text import parse_time_ns
+from aeron_spark.archive.times import UNITS_NS
 from aeron_spark.errors import UsageError
 from aeron_spark.names import nearest
 
@@ -44,6 +45,8 @@ _COMPARE: dict[str, Callable[[pc.Expression, pa.Scalar], pc.Expression]] = {
 }
 _EXAMPLE = "write it like: price >= 10.5 and symbol = 'ABC' and side in (BUY, SELL)"
 _MAX_LENGTH = 10_000
+_DAY_NS = 86_400 * 10**9
+_UNITS_NS = {"s": 10**9, **UNITS_NS}
 NO_TIMES = (
     "there is no column 'timestamp': only an archive's folder has a time index; name the messages' own times, "
     "timestamp='reserved(ns)' or timestamp='sbe:<field>'"
@@ -87,8 +90,7 @@ def _comparison(tokens: Sequence[tuple[str, str]], at: int, schema: pa.Schema) -
     operator = tokens[at + 1][1]
     if operator.lower() == "in":
         values, at = _members(tokens, at + 2, name)
-        members = pa.array([_value(name, of_type, one).as_py() for one in values], _value_type(of_type))
-        made = field.isin(members)
+        made = field.isin(_set([_value(name, of_type, one) for one in values], _value_type(of_type)))
     elif operator == "~" or operator in _COMPARE:
         kind, value = tokens[at + 2]
         if kind not in {"word", "text"}:
@@ -100,7 +102,7 @@ def _comparison(tokens: Sequence[tuple[str, str]], at: int, schema: pa.Schema) -
                 raise UsageError(f"filter: {name} {operator} null: nothing is; write {name} = null or {name} != null")
             made = field.is_valid() if operator == "!=" else field.is_null()
         else:
-            made = _COMPARE[operator](field, _value(name, of_type, value))
+            made = _compared(field, operator, _value(name, of_type, value), _value_type(of_type))
         at += 3
     else:
         raise UsageError(f"filter: {name} needs one of {', '.join(_COMPARE)}, ~, in behind it; {_EXAMPLE}")
@@ -172,9 +174,32 @@ def _boolean(text: str, kind: pa.DataType) -> pa.Scalar:
     return pa.scalar({"true": True, "false": False, "1": True, "0": False}.get(text.lower(), text), kind)
 
 
-def _moment(text: str, kind: pa.DataType) -> pa.Scalar:
-    # In ns, so that no digit of the text is lost where the field has fewer.
-    return pa.scalar(parse_time_ns("filter: time", text), pa.timestamp("ns", kind.tz))
+def _time_of_day(text: str, _: pa.DataType) -> pa.Scalar:
+    ns = parse_time_ns("filter: time", f"1970-01-01T{text}")
+    if not 0 <= ns < _DAY_NS or re.search("[+-]", text):
+        raise UsageError(f"filter: time {text!r} is none of a day in UTC: write it like 14:30:00, without a zone")
+    return pa.scalar(ns, pa.time64("ns"))
+
+
+def _is_time(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(kind) or pa.types.is_time(kind))
+
+
+def _set(values: Sequence[pa.Scalar], kind: pa.DataType) -> pa.Array:
+    if not _is_time(kind):
+        return pa.array([value.as_py() for value in values], kind)
+    whole = [divmod(value.value, _UNITS_NS[kind.unit]) for value in values]
+    return pa.array([ticks for ticks, rest in whole if not rest], kind)
+
+
+def _compared(field: pc.Expression, operator: str, value: pa.Scalar, kind: pa.DataType) -> pc.Expression:
+    """In the field's unit: it may hold times that ns do not reach. A time with more digits lies between two of the field's."""
+    if _is_time(kind):
+        ticks, rest = divmod(value.value, _UNITS_NS[kind.unit])
+        if rest and operator in {"=", "==", "!="}:
+            return field.is_valid() if operator == "!=" else field.isin(pa.array([], kind))
+        value = pa.scalar(ticks + (rest > 0 and operator in {"<", ">="}), kind)
+    return _COMPARE[operator](field, value)
 
 
 _READ: tuple[tuple[Callable[[pa.DataType], bool], Callable[[str, pa.DataType], pa.Scalar], str], ...] = (
@@ -182,8 +207,12 @@ _READ: tuple[tuple[Callable[[pa.DataType], bool], Callable[[str, pa.DataType], p
     (pa.types.is_integer, lambda text, kind: pa.scalar(int(text, 0), kind), "a whole number in its range"),
     (pa.types.is_floating, lambda text, kind: pa.scalar(float(text), kind), "a number"),
     (pa.types.is_decimal, lambda text, kind: pa.scalar(Decimal(text), kind), "a number of no more digits"),
-    (pa.types.is_timestamp, _moment, "a time like 2026-01-31T14:30:00Z"),
-    (pa.types.is_time, lambda text, kind: pa.scalar(time.fromisoformat(text), kind), "a time of day like 14:30:00"),
+    (
+        pa.types.is_timestamp,
+        lambda text, kind: pa.scalar(parse_time_ns("filter: time", text), pa.timestamp("ns", kind.tz)),
+        "a time like 2026-01-31T14:30:00Z",
+    ),
+    (pa.types.is_time, _time_of_day, "a time of day like 14:30:00"),
     (pa.types.is_date, lambda text, kind: pa.scalar(date.fromisoformat(text), kind), "a date like 2026-01-31"),
     (
         lambda kind: pa.types.is_binary(kind) or pa.types.is_large_binary(kind),
@@ -207,6 +236,9 @@ def checked(given: Any, schema: pa.Schema) -> pc.Expression | None:
     expression = parse(given, schema) if isinstance(given, str) else given
     if not isinstance(expression, pc.Expression):
         raise UsageError(f"a filter is text or an expression of pyarrow.compute, not {type(given).__name__}")
+    if "FieldPath(" in re.sub(r'"(?:[^"\\]|\\.)*"', "", str(expression)):
+        # By number it would be another column wherever a scan reads fewer of them.
+        raise UsageError(f"the filter names a column by number: name it, {', '.join(schema.names)}")
     try:
         found = values_of(schema.empty_table(), expression).type
     except (pa.ArrowException, TypeError) as error:

@@ -135,7 +135,7 @@ def scan(
     `source`: an archive's folder, a store's URI (`s3://bucket/folder`), a running archive's control channel
     (`aeron:udp?endpoint=host:8010`, which replays to the driver of `aeron_dir`), an open `Folder`, `RemoteArchive` or
     `ObjectFolder`, or a `Subscription` or `Image`. `recordings`: ids, by default all. `start`, `end`: messages that begin at
-    these positions of each recording or between; `last`: no more than the last so many of each.
+    these positions of each recording or between; `last`: no more than the last so many of each that begin before `end`.
     `columns`: `recording_id`, `session_id`, `stream_id`, `position`, `next_position`, `term_id`, `term_offset`, `flags`,
     `reserved_value`, `timestamp`, `value`, and those of SBE. A column that is not asked for is not made.
     `filter`: an expression of `pyarrow.compute` over all columns, or text: `price > 10 and symbol = 'ABC'`. Recordings,
@@ -536,7 +536,7 @@ def _extent(plan: _Plan, source: RecordingSource, recording: Recording) -> tuple
             f"recording {recording_id} goes from {first} to {limit}: start {start} and end {end} must be in it, in this order"
         )
     if plan.last is not None:
-        start = max(start, tail_position(source, recording_id, extent, plan.last))
+        start = max(start, tail_position(source, recording_id, extent, plan.last, end=end))
     return start, max(start, end), extent
 
 

@@ -13,6 +13,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ import pytest
 from aeron_spark.archive.text_values import time_texts, with_time_texts
 from aeron_spark.cli import subscribe
 from aeron_spark.cli.__main__ import main
+from aeron_spark.cli.archive_export import time_ns
 from aeron_spark.cli.messages import Printer
 from aeron_spark.testing import RecordedFolder, Servers, wait_until
 from tests.kit import hiding, moments
@@ -74,6 +76,60 @@ def test_text_and_hex_are_lines(recorded: Recorded, monkeypatch: pytest.MonkeyPa
     assert run(monkeypatch, "cat", folder, 0, "-m", 1, "--format", "hex") == (0, b"line 0".hex().encode() + b"\n")
     assert run(monkeypatch, "cat", folder, 0, "--to-time", "2001-01-01T00:00Z") == (0, b"")
     assert run(monkeypatch, "cat", folder, 0, "--from-time", "2001-01-01T00:00Z", "--last", 1) == (0, lines[-1])
+
+
+def test_times_of_options_count_to_their_last_digit(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What `cat` prints as a message's time, given back, selects that message, in every verb."""
+    first = 1_700_000_000_000_000_000
+    with Servers() as servers:
+        folder = RecordedFolder(servers)
+        folder.write([b"%d" % n for n in range(10)], reserved_values=[first + n * 100 for n in range(10)])
+        cat = ("cat", folder, 0, "--timestamp", "reserved(ns)")
+        code, out = run(monkeypatch, *cat, "--json")
+        when = json.loads(out.splitlines()[5])["timestamp"]
+        assert (code, when) == (0, "2023-11-14T22:13:20.000000500Z")
+        assert run(monkeypatch, *cat, "--from-time", when)[1].split() == [b"5", b"6", b"7", b"8", b"9"]
+        assert run(monkeypatch, *cat, "--to-time", when)[1].split() == [b"0", b"1", b"2", b"3", b"4"]
+        for same in (when, first + 500):
+            assert run(monkeypatch, "archive", "time", folder, 0, same, "--reserved", "ns") == (0, b"320\n")
+        for wrong, reason in (
+            (f"{when[:-1]}1Z", "finer than nanoseconds"),
+            ("20231114", "a date or a number of ns: write 2023-11-14, or 20231114ns"),
+        ):
+            capsys.readouterr()
+            with pytest.raises(SystemExit):
+                main([str(word) for word in (*cat, "--from-time", wrong)])
+            assert main(["archive", "time", str(folder), "0", wrong]) == 2
+            assert capsys.readouterr().err.count(reason) == 2
+        monkeypatch.setenv("TZ", "America/New_York")
+        time.tzset()
+        try:
+            assert time_ns("2023-11-14T17:13:20.000000500") == first + 500  # local, as the help says
+        finally:
+            monkeypatch.undo()
+            time.tzset()
+
+
+def test_last_counts_what_begins_before_to(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, folder, _ = recorded
+    for words, lines in (
+        (("--to", 192), [1, 2]), (("--to", 200), [2, 3]), (("--to", 64), [0]),
+        (("--from", 64, "--to", 128), [1]), (("--to", 0), []),
+    ):  # fmt: skip
+        expected = b"".join(b"line %d\n" % line for line in lines)
+        assert run(monkeypatch, "cat", folder, 0, "--last", 2, *words) == (0, expected)
+    assert run(monkeypatch, "cat", folder, 0, "--last", 0, "--to", 192) == (0, b"")
+
+
+def test_nulls_of_bytes_are_no_texts_in_csv() -> None:
+    batch = pa.RecordBatch.from_pydict({"key": pa.array([None, b"", b"a"], pa.binary()), "n": pa.array([None, 1, 2])})
+    for value, of_a in (("base64", "YQ=="), ("hex", "61"), ("utf8", "a")):
+        out = io.BytesIO()
+        options = argparse.Namespace(format="csv", color="never", position=False, message=None, value=value)
+        Printer(options, batch.schema, out, None).write(batch)
+        assert out.getvalue().decode() == f'"key","n"\n,\n"",1\n"{of_a}",2\n'
 
 
 def test_sbe_json_csv_and_arrow(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pytest
 
 from aeron_spark import UsageError
-from aeron_spark.tables import pruning, scan
+from aeron_spark.tables import filters, pruning, scan
 from aeron_spark.tables.pruning import GRAIN_BYTES, Known, Pruner, Span
 from tests.kit.market import COUNT, SCHEMA, START_NS, TEXTS, Market, of, read_bytes, until_failure
 from tests.kit.programs import ended_well
@@ -130,6 +130,51 @@ def test_text_of_filters(market: Market) -> None:
         quotes.filter(pc.field("price") + 1)
     with pytest.raises(UsageError, match="not int"):
         quotes.filter(5)  # type: ignore[arg-type]
+    for by_number in (pc.field(0) == 0, pc.field("price", 0) == 0, (pc.field("number") < 9) & (pc.field(0) == 0)):
+        with pytest.raises(UsageError, match="names a column by number: name it, recording_id"):
+            quotes.filter(by_number)
+    assert quotes.filter(pc.field("symbol") == 'a"FieldPath(0)').count_rows() == 0
+
+
+OF_TIMES = pa.schema(
+    [
+        ("at", pa.timestamp("ms", "UTC")), ("exact", pa.timestamp("ns", "UTC")),
+        ("clock", pa.time64("ns")), ("minute", pa.time32("s")),
+    ]
+)  # fmt: skip
+NINE_S = 9 * 3600
+TIMES = pa.table([[0, 1, 253_402_214_400_000, None], [0, 5, 9, None], [NINE_S * 10**9 + n for n in (0, 500, 999)] + [None],
+                  [NINE_S, NINE_S + 1, NINE_S + 60, None]], schema=OF_TIMES)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("clock = 09:00:00.000000500", [1]), ("clock >= 09:00:00.0000005", [1, 2]), ("clock < 09:00:00.000000500Z", [0]),
+        ("clock in (09:00, 09:00:00.000000999)", [0, 2]), ("clock != 09:00:00", [1, 2]), ("minute = 09:00:00.000000500", []),
+        ("minute > 09:00:00.5", [1, 2]), ("minute < 09:00:00.5", [0]), ("minute <= 23:59:59.9", [0, 1, 2]),
+        ("at in (1970-01-01T00:00:00.000000500Z, 1970-01-01T00:00:00.001Z)", [1]), ("at = 1970-01-01T00:00:00.0000005", []),
+        ("at != 1970-01-01T00:00:00.000000500Z", [0, 1, 2]), ("at > 1970-01-01T00:00:00.000000500Z", [1, 2]),
+        ("at >= 1970-01-01T00:00:00.000000500Z", [1, 2]), ("at < 1970-01-01T00:00:00.000000500Z", [0]),
+        ("at <= 1970-01-01T00:00:00.001000001Z", [0, 1]), ("at < 1970-01-01T00:00:00.001Z", [0]),
+        ("exact = 1970-01-01T00:00:00.000000005Z", [1]), ("exact >= 1970-01-01T00:00:00.000000005Z", [1, 2]),
+    ],
+)  # fmt: skip
+def test_times_count_to_their_last_digit(text: str, rows: list[int]) -> None:
+    """Whatever the field's unit; 9999-12-31, the third time, is beyond ns."""
+    selected = filters.rows_of(TIMES.to_batches()[0], filters.parse(text, OF_TIMES))
+    assert selected.to_pylist() == rows
+
+
+@pytest.mark.parametrize("text", ["09:00+02:00", "09:00:00-01:00", "24:00:01", "noon", "09:00:00.1234567891"])
+def test_a_time_of_day_is_one_in_utc(text: str) -> None:
+    with pytest.raises(UsageError, match=r"like 14:30:00|finer than nanoseconds|is no time"):
+        filters.parse(f"clock < '{text}'", OF_TIMES)
+
+
+def test_eight_digits_are_no_time() -> None:
+    with pytest.raises(UsageError, match="a date or a number of ms: write 2026-01-31, or 20260131ms"):
+        filters.parse("at > 20260131", OF_TIMES)
 
 
 def test_a_program_that_filters_ends_with_no_thread_of_pyarrow(market: Market) -> None:

@@ -497,7 +497,7 @@ def test_time_sources_in_any_case() -> None:
         ({"startingTimestamp": "soon"}, False, "write it like"),
         ({"endingTimestamp": "2023-11-14T22:13:20.1234567891Z"}, False, "a fraction finer than nanoseconds"),
         ({"endingTimestamp": "2023-11-14T22:13:20+01:00:00.1234567"}, False, "none in the zone"),
-        ({"startingTimestamp": "1700000000000000000"}, False, "a number without unit is milliseconds"),
+        ({"startingTimestamp": "1700000000000000000"}, False, "a number without unit is in ms"),
         ({"timestampFrom": "reserved"}, False, r"choose index, reserved\(ns\)"),
         ({"timestampFrom": "sbe:at"}, False, "needs sbeSchema"),
         ({"minBytesPerTrigger": "2m", "maxBytesPerTrigger": "1m"}, True, "more than"),
