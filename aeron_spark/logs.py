@@ -16,6 +16,7 @@ from pathlib import Path
 
 from aeron_spark.archive.tools import Catalog
 from aeron_spark.counters import Counters, ErrorEntry
+from aeron_spark.errors import AeronError
 from aeron_spark.texts import escaped
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -48,24 +49,40 @@ class ErrorLogs:
 
     dirs: list[Path]
     archive_dirs: list[Path]
-    _told: dict[tuple[str, str, int, str], int] = field(default_factory=dict)
+    #: What could not be read by the last `news`, and why.
+    troubles: dict[Path, Exception] = field(default_factory=dict)
+    _told: dict[tuple[str, Path], dict[tuple[str, str, int, str], int]] = field(default_factory=dict)
 
     def read(self) -> list[LoggedError]:
         """Every distinct error, by the time of its last observation. AeronError, OSError: a directory cannot be read."""
-        found: list[LoggedError] = []
-        for path in self.dirs:
-            with Counters(path) as counters:
-                found += logged("driver", path, counters.errors())
-        for path in self.archive_dirs:
-            with Catalog(path) as catalog:
-                found += logged("archive", path, catalog.errors())
-        return sorted(found, key=lambda one: (one.last_ms, one.first_ms))
+        return _by_time(one for module, path in self._places() for one in _read(module, path))
 
     def news(self) -> list[LoggedError]:
-        """Those that are new, or were observed again, since the last call."""
-        fresh = [one for one in self.read() if self._told.get(one.key) != one.count]
-        self._told |= {one.key: one.count for one in fresh}
-        return fresh
+        """Those that are new, or were observed again, since the last call, of directories that can be read."""
+        fresh: list[LoggedError] = []
+        self.troubles.clear()
+        for module, path in self._places():
+            try:
+                found = _read(module, path)
+            except (AeronError, OSError) as error:
+                self.troubles[path] = error
+                continue
+            told = self._told.get((module, path), {})
+            fresh += (one for one in found if told.get(one.key) != one.count)
+            self._told[module, path] = {one.key: one.count for one in found}
+        return _by_time(fresh)
+
+    def _places(self) -> list[tuple[str, Path]]:
+        return [*(("driver", path) for path in self.dirs), *(("archive", path) for path in self.archive_dirs)]
+
+
+def _read(module: str, path: Path) -> list[LoggedError]:
+    with Counters(path) if module == "driver" else Catalog(path) as log:
+        return logged(module, path, log.errors())
+
+
+def _by_time(errors: Iterable[LoggedError]) -> list[LoggedError]:
+    return sorted(errors, key=lambda one: (one.last_ms, one.first_ms))
 
 
 def logged(module: str, path: str | os.PathLike[str], entries: Iterable[ErrorEntry]) -> list[LoggedError]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
 from aeron_spark.cli.common import add_directories, add_json, add_verb, chosen_dirs, open_counters
-from aeron_spark.errors import AeronError
 from aeron_spark.logs import ErrorLogs, json_line, text_line
+from aeron_spark.texts import escaped
 
 EXAMPLES = """\
   aeron-spark logs
@@ -35,18 +36,19 @@ def run(options: argparse.Namespace) -> int:
         with open_counters(directory):
             pass  # one that is not there ends the verb with what to do
     logs = ErrorLogs(dirs=[Path(one) for one in dirs], archive_dirs=[Path(one) for one in options.archive_dir])
+    logs.read()  # as does a folder
     line = json_line if options.json else text_line
-    news = logs.news()
+    lost: set[Path] = set()
     try:
         while True:
-            for one in news:
+            for one in logs.news():
                 print(line(one), flush=True)
             if not options.follow:
                 return 0
+            for path in logs.troubles.keys() - lost:
+                why = escaped(f"{path} cannot be read: {logs.troubles[path]}")
+                print(f"{options.command}: {why}; its log follows when it can", file=sys.stderr, flush=True)
+            lost = set(logs.troubles)
             time.sleep(_INTERVAL_S)
-            try:
-                news = logs.news()
-            except (AeronError, OSError):
-                news = []
     except KeyboardInterrupt:
         return 0

@@ -7,20 +7,21 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import signal
 import sys
 from pathlib import Path
 
 import pytest
 
-from aeron_spark import Archive, Client, MediaDriver
+from aeron_spark import Archive, Client, Counters, MediaDriver
 from aeron_spark.cli.__main__ import main
 from aeron_spark.cli.common import observed
 from aeron_spark.counters import ErrorEntry
 from aeron_spark.errors import AeronError
 from aeron_spark.logs import ErrorLogs, LoggedError, facts, json_line, text_line, time_text
 from aeron_spark.texts import escaped
-from tests.kit import native
+from tests.kit import dirs, native
 from tests.kit.processes import Process
 from tests.kit.wait import wait_until
 
@@ -86,6 +87,39 @@ def test_following_tells_what_is_new_or_comes_again(aeron_dir: Path) -> None:
         assert "old.invalid" in lines()[2]
         assert " count=2 " in lines()[2]
         assert process.stop(signal.SIGINT) == 0
+
+
+def test_following_reads_the_others_while_one_is_gone(aeron_dir: Path) -> None:
+    shared = {"aeron.threading.mode": "SHARED"}
+    with dirs.fresh("gone") as gone, MediaDriver(aeron_dir, settings=shared):
+        command = [sys.executable, "-m", "aeron_spark", "logs", "--follow", "--dir", str(gone), "--dir", str(aeron_dir)]
+        with MediaDriver(gone, settings=shared):
+            fail_to_publish(gone, "old")
+            process = Process("logs", command)
+            wait_until(lambda: "old.invalid" in process.stdout(), 20, "what there was", state=process.report)
+        shutil.rmtree(gone)
+        fail_to_publish(aeron_dir, "meanwhile")
+        wait_until(lambda: "meanwhile.invalid" in process.stdout(), 20, "the other's", state=process.report)
+        lost = f"aeron-spark logs: {gone} cannot be read: "
+        wait_until(lambda: lost in process.stderr(), 20, "which is gone", state=process.report)
+        with MediaDriver(gone, settings=shared):
+            fail_to_publish(gone, "again")
+            wait_until(lambda: "again.invalid" in process.stdout(), 20, "the new log", state=process.report)
+        assert process.stop(signal.SIGINT) == 0
+        assert process.stderr().count(lost) <= 2, "once each time it goes"
+
+
+def test_errors_that_left_a_log_are_forgotten(driver: MediaDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A follower of months keeps what the logs hold, not what they ever held."""
+    held = [ErrorEntry(count=1, first_ms=1, last_ms=1, text="first")]
+    monkeypatch.setattr(Counters, "errors", lambda _: held)
+    logs = ErrorLogs(dirs=[driver.aeron_dir], archive_dirs=[])
+    assert [one.message for one in logs.news()] == ["first"]
+    assert logs.news() == []
+    first = held.pop()
+    assert logs.news() == []
+    held.append(first)
+    assert [one.message for one in logs.news()] == ["first"]
 
 
 def test_a_directory_that_is_not_there_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
