@@ -250,7 +250,7 @@ def _state(recording: Recording, extent: Extent | None) -> str:
         return "stopped"
     if extent is None:
         return "unreachable"
-    return "active" if extent.is_active else "interrupted"
+    return "active" if extent.is_active else "unfinished"
 
 
 _LIST_HEADERS = (

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from aeron_spark.live.change import Change
 from aeron_spark.live.facts import Client, Error, Facts, Loss, Recording, ServerFact, Stream
@@ -14,6 +15,7 @@ _MS = 1000
 
 def facts(now: Snapshot, before: Snapshot | None = None) -> Facts:
     """What the snapshots say. A server that started again between them has no rates yet."""
+    now = replace(now, archives=_with_copies(now.archives))
     change = Change(now, before)
     streams, of_recording = stream_facts(now, change)
     recordings = _recordings(now, change, of_recording)
@@ -30,6 +32,40 @@ def facts(now: Snapshot, before: Snapshot | None = None) -> Facts:
     )
 
 
+def _with_copies(archives: Sequence[ArchiveReading]) -> tuple[ArchiveReading, ...]:
+    """A folder that was copied while its archive ran names that archive's process: the archive has the newest heartbeat."""
+    owners: dict[tuple[str, int | None, int | None], ArchiveReading] = {}
+    for one in archives:
+        if one.state == ServerState.ALIVE:
+            owners[_process(one)] = min(
+                owners.get(_process(one), one), one, key=lambda each: each.heartbeat_age_s or 0.0
+            )
+    found = []
+    for one in archives:
+        owner = owners.get(_process(one), one)
+        if one.inode != owner.inode:
+            what = f"a copy of {owner.path}, made while the archive of that ran; no archive runs here"
+            one = replace(one, state=ServerState.DEAD, trouble=what)  # noqa: PLW2901
+        found.append(one)
+    return tuple(found)
+
+
+def _process(archive: ArchiveReading) -> tuple[str, int | None, int | None]:
+    return archive.archive_id, archive.pid, archive.start_ms
+
+
+def _may_have(now: Snapshot, archive: ArchiveReading, path: str) -> bool:
+    """Whether an archive has counters in a driver's directory: a dead one only what a dead driver left."""
+    return archive.state == ServerState.ALIVE or any(
+        one.path == path and one.state != ServerState.ALIVE for one in now.drivers
+    )
+
+
+def _state(archive: ArchiveReading, state: str) -> str:
+    """Of a recording: one without an end is unfinished once its archive is dead."""
+    return "unfinished" if state == "active" and archive.state != ServerState.ALIVE else state
+
+
 def _recordings(now: Snapshot, change: Change, by_ids: StreamsByIds) -> tuple[Recording, ...]:
     active: dict[tuple[str, str, int], Recorded] = {
         (reading.path, one.archive_id, one.recording_id): one for reading in now.drivers for one in reading.recorded
@@ -38,9 +74,13 @@ def _recordings(now: Snapshot, change: Change, by_ids: StreamsByIds) -> tuple[Re
     for archive in now.archives:
         for entry in archive.entries:
             key = _counter_of(archive, entry, active) if entry.state == "active" else None
+            key = key if key is not None and _may_have(now, archive, key[0]) else None
             counter = (key[0], active.pop(key)) if key is not None else None
             found.append(_recording(archive, entry, counter, change, by_ids))
-    found += [_recording(None, None, (path, one), change, by_ids) for (path, _, _), one in active.items()]
+    for (path, _, _), one in active.items():
+        state = next(each.state for each in now.drivers if each.path == path)
+        bare = ArchiveReading(path=path, state=state, archive_id=one.archive_id)
+        found.append(_recording(bare, None, (path, one), change, by_ids))
     return tuple(found)
 
 
@@ -65,7 +105,7 @@ def _counter_of(
 
 
 def _recording(
-    archive: ArchiveReading | None,
+    archive: ArchiveReading,
     entry: Entry | None,
     counter: tuple[str, Recorded] | None,
     change: Change,
@@ -73,8 +113,7 @@ def _recording(
 ) -> Recording:
     """Of its entry in a catalog, of its counter in a driver's directory, or of both."""
     path, recorded = counter if counter is not None else ("", None)
-    archive_id = recorded.archive_id if recorded is not None else archive.archive_id if archive is not None else ""
-    where = archive.path if archive is not None else path
+    archive_id = recorded.archive_id if recorded is not None else archive.archive_id
     one = entry if entry is not None else recorded
     assert one is not None  # noqa: S101 - for the type checker
     position = recorded.position if recorded is not None else entry.stop_position if entry is not None else None
@@ -83,11 +122,11 @@ def _recording(
     streams = by_ids.get(ids, []) if recorded is not None and one.stream_id is not None else []
     stream = streams[0] if len(streams) == 1 else None
     return Recording(
-        key=f"{where}:{archive_id}:{one.recording_id}",
-        archive=where,
+        key=f"{archive.path}:{archive_id}:{one.recording_id}",
+        archive=archive.path,
         archive_id=archive_id,
         recording_id=one.recording_id,
-        state=entry.state if entry is not None else "active",
+        state=_state(archive, entry.state if entry is not None else "active"),
         stream_id=one.stream_id,
         session_id=one.session_id,
         channel=one.channel,
@@ -122,6 +161,7 @@ def _servers(now: Snapshot, change: Change) -> Iterator[ServerFact]:
             (one for one in counted if one == (archive.aeron_dir, archive.archive_id)),
             next((one for one in counted if one[1] == archive.archive_id), None),
         )
+        key = key if key is not None and _may_have(now, archive, key[0]) else None
         values = counted.pop(key) if key is not None else {}
         yield _of_archive(archive, key, values, now.time_ms, change)
     for key, values in counted.items():
@@ -137,7 +177,7 @@ def _of_archive(
     was = was_driver.archives.get(key[1], {}) if was_driver is not None and key is not None else {}
     recordings = values.get(("aeron_archive_recording_sessions", ""))
     if recordings is None and archive.entries:
-        recordings = sum(one.state == "active" for one in archive.entries)
+        recordings = sum(_state(archive, one.state) == "active" for one in archive.entries)
     return _server(
         "archive",
         archive,

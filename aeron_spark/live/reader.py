@@ -187,7 +187,7 @@ class _Archive:
         if self._next_survey_s is None or now_s >= self._next_survey_s:
             self._entries, self._disk_bytes = _entries(catalog), _disk_bytes(self._path)
             self._next_survey_s = now_s + max(_SURVEY_S, _SURVEY_SHARE * (self._monotonic_s() - now_s))
-        space = os.statvfs(self._path)
+        space, at = os.statvfs(self._path), self._path.stat()
         free = space.f_bavail * space.f_frsize
         mark = catalog.mark()
         active_ms = mark.activity_timestamp_ms if mark is not None else None
@@ -200,6 +200,7 @@ class _Archive:
             free_bytes=free,
             total_bytes=space.f_blocks * space.f_frsize,
             errors=_errors("archive", self._path, catalog.errors()),
+            inode=(at.st_dev, at.st_ino),
             archive_id=str(mark.archive_id) if mark is not None else "",
             aeron_dir=cut(mark.aeron_dir) if mark is not None else "",
             full_s=self._forecast.seconds(now_s, free),

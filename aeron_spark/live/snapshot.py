@@ -100,7 +100,7 @@ class DriverReading(Server):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A recording in a catalog. Its positions are None where they are not known."""
+    """A recording in a catalog. Its positions are None where they are not known. One without an end is `active`."""
 
     recording_id: int
     state: str
@@ -115,8 +115,12 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchiveReading(Server):
-    """One folder. `full_s`: until its file system is full; None while that is not known, or it does not fill."""
+    """One folder. `full_s`: until its file system is full; None while that is not known, or it does not fill.
 
+    `inode`, with its device, is equal where two names lead to one folder.
+    """
+
+    inode: tuple[int, int] | None = None
     archive_id: str = ""
     aeron_dir: str = ""
     full_s: float | None = None

@@ -29,6 +29,7 @@ class _Survey:
     """What costs time in a large folder."""
 
     active: int
+    unfinished: int
     stopped: int
     invalid: int
     segment_files: int
@@ -79,9 +80,9 @@ class ArchiveMetrics:
             mark = catalog.mark()
             add_errors(samples, "aeron_archive_logged_errors", self._dir, catalog.errors())
             if self._survey is None or now_s >= self._next_survey_s:
-                self._survey = self._look(catalog)
+                self._survey = self._look(catalog, is_live=mark is not None and mark.is_live)
                 self._next_survey_s = now_s + max(_SURVEY_S, _SURVEY_SHARE * (self._monotonic_s() - now_s))
-        for state in ("active", "stopped", "invalid"):
+        for state in ("active", "unfinished", "stopped", "invalid"):
             samples.add("aeron_archive_recordings", (*of, state), getattr(self._survey, state))
         samples.add("aeron_archive_segment_files", of, self._survey.segment_files)
         samples.add("aeron_archive_disk_bytes", of, self._survey.disk_bytes)
@@ -100,11 +101,11 @@ class ArchiveMetrics:
             samples.add("aeron_archive_heartbeat_age_seconds", of, max(0.0, age_s))
         return mark.is_live
 
-    def _look(self, catalog: Catalog) -> _Survey:
-        active = stopped = invalid = 0
+    def _look(self, catalog: Catalog, *, is_live: bool) -> _Survey:
+        endless = stopped = invalid = 0
         for entry in catalog.entries():
             if entry.state == RecordingState.VALID:
-                active += entry.recording.stop_position is None
+                endless += entry.recording.stop_position is None
                 stopped += entry.recording.stop_position is not None
             elif entry.state == RecordingState.INVALID:
                 invalid += 1
@@ -117,5 +118,10 @@ class ArchiveMetrics:
                     continue  # deleted meanwhile
                 segment_files += file.name.endswith(".rec")
         return _Survey(
-            active=active, stopped=stopped, invalid=invalid, segment_files=segment_files, disk_bytes=disk_bytes
+            active=endless if is_live else 0,
+            unfinished=0 if is_live else endless,
+            stopped=stopped,
+            invalid=invalid,
+            segment_files=segment_files,
+            disk_bytes=disk_bytes,
         )

@@ -174,7 +174,7 @@ def _families() -> dict[str, Family]:
         "aeron_archive_full_seconds": "Until the file system is full, by its last ten minutes; absent while nothing is used up",
     })  # fmt: skip
     add(Kind.GAUGE, "dir state", {
-        "aeron_archive_recordings": "Recordings in the catalog: active, stopped, invalid",
+        "aeron_archive_recordings": "Recordings in the catalog: active, unfinished (their archive is dead), stopped, invalid",
     })  # fmt: skip
     add(Kind.COUNTER, "dir code", {
         "aeron_archive_logged_errors": "Observations in the archive's distinct error log, by error code",

@@ -212,7 +212,7 @@ VIEWS: Mapping[str, View] = {
         rows=lambda facts: facts.recordings,
         columns=(
             _id("id", 6, lambda row: row.recording_id),
-            _text("state", 8, lambda row: row.state),
+            _text("state", 10, lambda row: row.state),
             _number("B/s", 6, lambda row: row.rate),
             _number("bytes", 6, lambda row: row.length),
             _id("stream", 7, lambda row: row.stream_id),
@@ -228,7 +228,7 @@ VIEWS: Mapping[str, View] = {
             _id("session", 11, lambda row: row.session_id),
             _text("archive", 24, lambda row: row.archive),
         ),
-        colour=lambda row: "red" if row.state == "invalid" else "" if row.state == "active" else "bright_black",
+        colour=lambda row: {"active": "", "stopped": "bright_black"}.get(row.state, "red"),
         detail=_recording_detail,
         empty="no recordings: name the folder of an archive with --archive-dir to see those that ended",
     ),

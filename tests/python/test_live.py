@@ -6,6 +6,7 @@ damaged. CPU time is the thread's own, not the clock's.
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import re
@@ -22,13 +23,15 @@ from typing import Any
 import pytest
 
 from aeron_spark import Archive, Client, Counters, MediaDriver
+from aeron_spark.cli.__main__ import main
 from aeron_spark.counters import ErrorEntry
 from aeron_spark.live.compare import facts
 from aeron_spark.live.facts import Facts, Flow, Stream
 from aeron_spark.live.reader import Reader
-from aeron_spark.live.snapshot import Beat, Counted, DriverReading, Recorded, ServerState, Snapshot
+from aeron_spark.live.snapshot import ArchiveReading, Beat, Counted, DriverReading, Recorded, ServerState, Snapshot
+from aeron_spark.metrics.scrape import Scraper
 from aeron_spark.streams import StreamCounter as Kind
-from tests.kit import dirs, live_scene, native
+from tests.kit import dirs, live_scene, mark, native
 from tests.kit.forged_counters import Forged, forged, set_heartbeat_back, stream_key
 from tests.kit.live_scene import publication, subscriber
 from tests.kit.ports import free_port
@@ -171,6 +174,94 @@ def test_archives_with_equal_ids_do_not_take_each_others_recordings() -> None:
     found = facts(replace(scene, drivers=(*scene.drivers, driver), archives=(archive, other))).recordings
     active = {one.archive: one.position for one in found if one.state == "active"}
     assert active == {"/data/archive": 2_024_990_000, "/data/other": 77}
+
+
+def copied(scene: Snapshot) -> tuple[ArchiveReading, ArchiveReading]:
+    """An archive, and what a copy of its folder looks like two seconds later."""
+    (archive,) = scene.archives
+    archive = replace(archive, inode=(1, 5))
+    return archive, replace(archive, path="/copy", inode=(1, 6), heartbeat_age_s=2.9)
+
+
+@pytest.mark.parametrize("is_first", [False, True])
+@pytest.mark.parametrize("state", [ServerState.ALIVE, ServerState.DEAD])
+def test_a_copy_of_a_live_archives_folder_has_nothing_of_its(state: ServerState, is_first: bool) -> None:
+    moments = []
+    for step in (0, 1):
+        scene = live_scene.snapshot(step)
+        archive, copy = copied(scene)
+        copy = replace(copy, state=state)
+        moments.append(replace(scene, archives=(copy, archive) if is_first else (archive, copy)))
+    shown = facts(moments[1], moments[0])
+    rates = {one.path: (one.state, one.in_rate, one.recordings) for one in shown.servers if one.kind == "archive"}
+    assert rates == {"/data/archive": ("alive", 25_000_000, 1), "/copy": ("dead", None, 0)}
+    (told,) = [one.trouble for one in shown.servers if one.path == "/copy"]
+    assert told == "a copy of /data/archive, made while the archive of that ran; no archive runs here"
+    fourth = {one.archive: (one.state, one.position, one.rate) for one in shown.recordings if one.recording_id == 4}
+    assert fourth == {"/data/archive": ("active", 2_024_990_000, 25_000_000), "/copy": ("unfinished", None, None)}
+
+
+def test_two_names_of_one_folder_are_no_copies() -> None:
+    archive, copy = copied(live_scene.snapshot())
+    shown = facts(replace(live_scene.snapshot(), archives=(archive, replace(copy, inode=archive.inode))))
+    assert [one.state for one in shown.servers if one.kind == "archive"] == ["alive", "alive"]
+
+
+def test_a_dead_copy_alone_leaves_the_live_archive_its_figures() -> None:
+    scene = live_scene.snapshot()
+    _, copy = copied(scene)
+    shown = facts(replace(scene, archives=(replace(copy, state=ServerState.DEAD),)))
+    fourth = [(one.archive, one.state, one.position) for one in shown.recordings if one.recording_id == 4]
+    assert fourth == [("/copy", "unfinished", None), (live_scene.A, "active", 2_024_990_000)]
+    assert [(one.path, one.replays) for one in shown.servers if one.kind == "archive"] == [
+        ("/copy", None),
+        (live_scene.A, 2),
+    ]
+
+
+def test_a_dead_archive_has_what_its_dead_driver_left() -> None:
+    scene = live_scene.snapshot()
+    dead = [replace(one, state=ServerState.DEAD) for one in (*scene.drivers[:1], *scene.archives)]
+    shown = facts(replace(scene, drivers=tuple(dead[:1]), archives=tuple(dead[1:])))  # type: ignore[arg-type]
+    fourth = [(one.archive, one.state, one.position) for one in shown.recordings if one.recording_id == 4]
+    assert fourth == [("/data/archive", "unfinished", 2_024_990_000)]
+    (bare,) = facts(replace(scene, drivers=tuple(dead[:1]), archives=())).recordings  # type: ignore[arg-type]
+    assert bare.state == "unfinished"
+
+
+def test_what_a_killed_archive_recorded_is_unfinished_everywhere(
+    aeron_dir: Path, archive_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = tmp_path / "copy"
+    reader = Reader([aeron_dir], [copy, archive_dir])
+
+    def shown(kind: str) -> list[str]:
+        seen = facts(reader.snapshot())
+        if kind == "archive":
+            return [f"{one.path}: {one.state}" for one in seen.servers if one.kind == kind]
+        return [f"{one.archive}: {one.state}" for one in seen.recordings]
+
+    def words() -> set[str]:
+        assert main(["archive", "list", str(archive_dir), "--json"]) == 0
+        found = {json.loads(line)["state"] for line in capsys.readouterr().out.splitlines()}
+        family = Scraper([], [archive_dir]).scrape().by_family["aeron_archive_recordings"]
+        return found | {labels[1] for labels, count in family.items() if count}
+
+    with native.driver(aeron_dir), native.archive(aeron_dir, archive_dir) as archive, Client(aeron_dir) as client:
+        with client.add_publication("aeron:ipc", 5), Archive(aeron_dir=aeron_dir) as control:
+            control.start_recording("aeron:ipc", 5)
+            wait_until(lambda: shown("recording") == [f"{archive_dir}: active"], 20, "the recording")
+            assert words() == {"active"}
+            shutil.copytree(archive_dir, copy)
+            both = [f"{copy}: dead", f"{archive_dir}: alive"]
+            wait_until(lambda: shown("archive") == both, 20, "the copy to be told", state=lambda: shown("archive"))
+            assert shown("recording") == [f"{copy}: unfinished", f"{archive_dir}: active"]
+            archive.kill()
+    mark.age(archive_dir)
+    mark.age(copy)
+    assert shown("archive") == [f"{copy}: dead", f"{archive_dir}: dead"]
+    assert shown("recording") == [f"{copy}: unfinished", f"{archive_dir}: unfinished"]
+    assert words() == {"unfinished"}
 
 
 def test_what_came_since_is_new() -> None:

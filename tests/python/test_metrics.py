@@ -123,7 +123,8 @@ def test_a_driver_and_an_archive_with_traffic(aeron_dir: Path, archive_dir: Path
             found = families(Scraper([], [archive_dir]).scrape())
             return {one.labels["state"]: one.value for one in found["aeron_archive_recordings"].samples}
 
-        wait_until(lambda: recordings() == {"active": 0, "stopped": 1, "invalid": 0}, 10, "the recording's end")
+        stopped = {"active": 0, "unfinished": 0, "stopped": 1, "invalid": 0}
+        wait_until(lambda: recordings() == stopped, 10, "the recording's end")
         found = families(Scraper([], [archive_dir]).scrape())
         assert value(found, "aeron_archive_segment_files") == 1
         assert value(found, "aeron_archive_disk_bytes") > 0

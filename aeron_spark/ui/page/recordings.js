@@ -4,11 +4,18 @@ import {Windowed, ask, detail, drawn, find, made, table, tell} from "./base.js";
 
 const HEIGHT = 70;
 
+const COLOURS = {active: "good", stopped: ""};
+
+function span(one, isActive) {
+  return `${one.start} to ${isActive ? "now" : one.stop === "-" ? "an unknown end" : one.stop}`;
+}
+
 function tape(one, all) {
   const width = Math.max(1, all.to_ms - all.from_ms);
-  const bar = made("i", {class: one.state, title: `${one.start} to ${one.stop === "-" ? "now" : one.stop}`});
+  const isActive = one.state === "active";
+  const bar = made("i", {class: one.state, title: span(one, isActive)});
   if (one.start_ms !== null) {
-    const end = one.stop_ms ?? (one.state === "active" ? all.time_ms : one.start_ms);
+    const end = one.stop_ms ?? (isActive ? all.time_ms : one.start_ms);
     bar.style.left = `${100 * (one.start_ms - all.from_ms) / width}%`;
     bar.style.width = `${Math.max(0, 100 * (end - one.start_ms) / width)}%`;
     bar.style.maxWidth = `${100 - 100 * (one.start_ms - all.from_ms) / width}%`;
@@ -16,13 +23,13 @@ function tape(one, all) {
   const name = made("button", {type: "button", class: "name"}, `recording ${one.recording_id}`);
   name.dataset.key = one.key;
   name.addEventListener("click", () => open(one));
-  const figures = one.state === "active" ? `active, ${one.length}B, ${one.rate}B/s` : `${one.state}, ${one.length}B`;
+  const figures = isActive ? `active, ${one.length}B, ${one.rate}B/s` : `${one.state}, ${one.length}B`;
   return made("div", {class: "tape"},
     made("div", {class: "head"}, name,
       made("span", {class: "text"}, `stream ${one.stream_id}`),
       made("span", {class: "text", title: one.channel}, one.channel),
-      made("span", {class: "text roomy"}, `${one.start} to ${one.stop === "-" ? "now" : one.stop} UTC`),
-      made("span", {class: `state ${one.state === "active" ? "good" : one.state === "invalid" ? "bad" : ""}`}, figures)),
+      made("span", {class: "text roomy"}, `${span(one, isActive)} UTC`),
+      made("span", {class: `state ${COLOURS[one.state] ?? "bad"}`}, figures)),
     made("div", {class: "track"}, bar));
 }
 
@@ -49,7 +56,7 @@ async function open(row) {
   detail(title,
     made("p", {}, look),
     table(["", ""], [["folder", one.folder], ["stream, session", `${one.stream_id}, ${one.session_id}`], ["channel", one.channel],
-      ["source", one.source], ["recorded", `${one.start} to ${one.is_active ? "now" : one.stop} UTC`],
+      ["source", one.source], ["recorded", `${span(one, one.is_active)} UTC`],
       ["positions", `${one.start_position} to ${one.limit_position}`], ["length", `${one.length}B`],
       ["segments", `${one.segment_count} of ${one.segment_length}B, terms of ${one.term_length}B`]]),
     made("h2", {}, "Rate over time"),
