@@ -16,8 +16,6 @@ from aeron_spark.config import default_aeron_dir
 from aeron_spark.types import NULL_VALUE, CounterId, RegistrationId
 
 _BLOCK_ROWS = 1024
-# More than any file of counters has.
-_MAX_COUNTERS = 2**31
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,20 +98,17 @@ class Counters(Handle):
         """Every allocated counter, by id."""
         return [_row(raw) for block, count in self.blocks() for raw in ffi.unpack(block, count)]
 
-    def blocks(self, most: int | None = None) -> Iterator[tuple[Any, int]]:
-        """Every allocated counter, at most so many, as blocks of C `as_counter_row` and how many are in each.
+    def blocks(self) -> Iterator[tuple[Any, int]]:
+        """Every allocated counter, as blocks of C `as_counter_row` and how many are in each.
 
         A block is valid until the next one.
         """
         block, next_id = ffi.new("as_counter_row[]", _BLOCK_ROWS), ffi.new("int32_t *")
-        left = _MAX_COUNTERS if most is None else most
-        count = wanted = min(left, _BLOCK_ROWS)
-        while wanted > 0 and count == wanted:
+        count = _BLOCK_ROWS
+        while count == _BLOCK_ROWS:
             with self._use() as inspector:
-                count = int(lib.as_inspector_counters(inspector, next_id, block, wanted))
+                count = int(lib.as_inspector_counters(inspector, next_id, block, _BLOCK_ROWS))
             yield block, count
-            left -= count
-            wanted = min(left, _BLOCK_ROWS)
 
     def row(self, counter_id: int) -> CounterRow | None:
         """One counter, None if that id is not allocated."""

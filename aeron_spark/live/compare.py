@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -28,7 +29,7 @@ def facts(now: Snapshot, before: Snapshot | None = None) -> Facts:
         clients=tuple(_clients(now, streams)),
         errors=tuple(_errors(now, change)),
         losses=tuple(_losses(now, change)),
-        left_out=sum(one.left_out for one in now.drivers),
+        left_out=dict(+sum((Counter(one.left_out) for one in (*now.drivers, *now.archives)), Counter())),
     )
 
 

@@ -5,7 +5,8 @@ A rate is a second's. It is None where there is nothing to compare with, or the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from aeron_spark.live.snapshot import ServerState
@@ -166,7 +167,10 @@ class Loss:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What is known at a moment. `seconds` is what rates are over; None in the first snapshot."""
+    """What is known at a moment. `seconds` is what rates are over; None in the first snapshot.
+
+    `left_out`: how many counters, recordings, errors or losses were too many, by these names.
+    """
 
     time_ms: int
     seconds: float | None
@@ -176,4 +180,4 @@ class Facts:
     clients: tuple[Client, ...] = ()
     errors: tuple[Error, ...] = ()
     losses: tuple[Loss, ...] = ()
-    left_out: int = 0
+    left_out: Mapping[str, int] = field(default_factory=dict)

@@ -6,6 +6,7 @@ and label say is kept by their bytes, so a snapshot of thousands of counters mos
 
 from __future__ import annotations
 
+import itertools
 import os
 import shlex
 import time
@@ -15,7 +16,7 @@ from pathlib import Path
 
 from aeron_spark.archive.tools import Catalog, MarkFile, RecordingState
 from aeron_spark.archive_health import may_hold
-from aeron_spark.counters import Counters, DriverInfo, ErrorEntry
+from aeron_spark.counters import Counters, DriverInfo, ErrorEntry, LossEntry
 from aeron_spark.errors import AeronError, StorageError
 from aeron_spark.live.snapshot import (
     ArchiveReading,
@@ -30,7 +31,7 @@ from aeron_spark.live.snapshot import (
 )
 from aeron_spark.logs import LoggedError, logged
 from aeron_spark.metrics.archive import Forecast
-from aeron_spark.metrics.counter_types import STREAMS, CounterTypes, Series
+from aeron_spark.metrics.counter_types import RANK_OF_STREAMS, STREAMS, CounterTypes, Series
 from aeron_spark.metrics.driver import counter_rows
 from aeron_spark.metrics.samples import MAX_SERIES, cut
 from aeron_spark.texts import escaped
@@ -95,8 +96,8 @@ class _Driver:
         values: dict[tuple[str, str], float] = {}
         archives: dict[str, dict[tuple[str, str], float]] = {}
         before, self._known = self._known, {}
-        rows = counter_rows(counters, MAX_SERIES + 1)
-        for row in rows[:MAX_SERIES]:
+        ranked, counters_left_out = counter_rows(counters, MAX_SERIES, RANK_OF_STREAMS)
+        for row in itertools.chain.from_iterable(ranked):
             counter_id, type_id, value, registration_id, reference_id, key, label, owner_id = row
             at = (counter_id, type_id, registration_id, key, label)
             series = self._known[at] = before[at] if at in before else self._types.series(row)
@@ -119,6 +120,7 @@ class _Driver:
                 own = archives.setdefault(labels[1], {})
                 own[series.name, labels[2] if len(labels) > 2 else ""] = value / series.divisor  # noqa: PLR2004 - agent
         self._types.forget()
+        errors, losses = counters.errors(), counters.losses()
         return DriverReading(
             path=cut(str(self._path)),
             state=_driver_state(info),
@@ -127,19 +129,26 @@ class _Driver:
             heartbeat_age_s=None if info.heartbeat_ms is None else max(0.0, time_s - info.heartbeat_ms / _MS),
             free_bytes=space.f_bavail * space.f_frsize,
             total_bytes=space.f_blocks * space.f_frsize,
-            errors=_errors("driver", self._path, counters.errors()),
+            errors=_errors("driver", self._path, errors),
             counted=tuple(counted),
             recorded=tuple(recorded),
             clients=tuple(clients),
-            losses=_losses(counters),
+            losses=_losses(losses),
             values=values,
             archives=archives,
-            left_out=max(0, len(rows) - MAX_SERIES),
+            left_out={"counters": counters_left_out, "errors": _beyond(errors), "losses": _beyond(losses)},
         )
 
 
+def _beyond(rows: Sequence[object]) -> int:
+    return max(0, len(rows) - _MAX_ROWS)
+
+
 def _errors(module: str, path: Path, entries: list[ErrorEntry]) -> tuple[LoggedError, ...]:
-    found = logged(module, path, entries[:_MAX_ROWS])
+    """The last observed of too many."""
+    found = logged(
+        module, path, sorted(entries, key=lambda one: one.last_ms)[-_MAX_ROWS:] if _beyond(entries) else entries
+    )
     return tuple(replace(one, message=escaped(one.message[:_MAX_MESSAGE])) for one in found)
 
 
@@ -149,8 +158,7 @@ def _driver_state(info: DriverInfo) -> ServerState:
     return ServerState.ENDED if info.heartbeat_ms is None else ServerState.DEAD
 
 
-def _losses(counters: Counters) -> tuple[Lost, ...]:
-    found = counters.losses()[:_MAX_ROWS]
+def _losses(entries: list[LossEntry]) -> tuple[Lost, ...]:
     return tuple(
         Lost(
             stream_id=one.stream_id,
@@ -161,7 +169,7 @@ def _losses(counters: Counters) -> tuple[Lost, ...]:
             lost_bytes=one.bytes_lost,
             last_ms=one.last_ms,
         )
-        for one in found
+        for one in entries[:_MAX_ROWS]
     )
 
 
@@ -170,6 +178,7 @@ class _Archive:
         self._path, self._monotonic_s = path, monotonic_s
         self._forecast = Forecast()
         self._entries: tuple[Entry, ...] = ()
+        self._entries_left_out = 0
         self._disk_bytes: int | None = None
         self._next_survey_s: float | None = None
 
@@ -185,11 +194,12 @@ class _Archive:
     def _reading(self, catalog: Catalog, time_s: float) -> ArchiveReading:
         now_s = self._monotonic_s()
         if self._next_survey_s is None or now_s >= self._next_survey_s:
-            self._entries, self._disk_bytes = _entries(catalog), _disk_bytes(self._path)
+            self._entries, self._entries_left_out = _entries(catalog)
+            self._disk_bytes = _disk_bytes(self._path)
             self._next_survey_s = now_s + max(_SURVEY_S, _SURVEY_SHARE * (self._monotonic_s() - now_s))
         space, at = os.statvfs(self._path), self._path.stat()
         free = space.f_bavail * space.f_frsize
-        mark = catalog.mark()
+        mark, errors = catalog.mark(), catalog.errors()
         active_ms = mark.activity_timestamp_ms if mark is not None else None
         return ArchiveReading(
             path=cut(str(self._path)),
@@ -199,7 +209,8 @@ class _Archive:
             heartbeat_age_s=None if active_ms is None else max(0.0, time_s - active_ms / _MS),
             free_bytes=free,
             total_bytes=space.f_blocks * space.f_frsize,
-            errors=_errors("archive", self._path, catalog.errors()),
+            errors=_errors("archive", self._path, errors),
+            left_out={"recordings": self._entries_left_out, "errors": _beyond(errors)},
             inode=(at.st_dev, at.st_ino),
             archive_id=str(mark.archive_id) if mark is not None else "",
             aeron_dir=cut(mark.aeron_dir) if mark is not None else "",
@@ -215,13 +226,16 @@ def _archive_state(mark: MarkFile | None) -> ServerState:
     return ServerState.ENDED if mark is None or mark.activity_timestamp_ms is None else ServerState.DEAD
 
 
-def _entries(catalog: Catalog) -> tuple[Entry, ...]:
-    """Recordings of a catalog, the newest of too many, without deleted ones."""
+def _entries(catalog: Catalog) -> tuple[tuple[Entry, ...], int]:
+    """Recordings of a catalog but deleted ones, of too many those without an end and the newest; how many more there are."""
+    entries = [one for one in catalog.entries() if one.state != RecordingState.DELETED]
+    left_out = _beyond(entries)
+    if left_out:
+        entries.sort(key=lambda one: (one.recording.stop_position is None, one.recording.recording_id))
+        entries = sorted(entries[left_out:], key=lambda one: one.recording.recording_id)
     found = []
-    for entry in catalog.entries()[-_MAX_ROWS:]:
+    for entry in entries:
         one = entry.recording
-        if entry.state == RecordingState.DELETED:
-            continue
         active = "active" if one.stop_position is None else "stopped"
         found.append(
             Entry(
@@ -236,7 +250,7 @@ def _entries(catalog: Catalog) -> tuple[Entry, ...]:
                 stop_position=one.stop_position,
             )
         )
-    return tuple(found)
+    return tuple(found), left_out
 
 
 def _disk_bytes(folder: Path) -> int:

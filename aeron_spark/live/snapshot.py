@@ -72,7 +72,7 @@ Values = Mapping[tuple[str, str], float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """What drivers and archives have in common. `trouble`: why it cannot be read."""
+    """What drivers and archives have. `trouble`: what is wrong with it. `left_out`: how many of what were too many."""
 
     path: str
     state: ServerState
@@ -83,11 +83,12 @@ class Server:
     free_bytes: int | None = None
     total_bytes: int | None = None
     errors: tuple[LoggedError, ...] = ()
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverReading(Server):
-    """One directory. `left_out`: counters that were too many."""
+    """One directory."""
 
     counted: tuple[Counted, ...] = ()
     recorded: tuple[Recorded, ...] = ()
@@ -95,7 +96,6 @@ class DriverReading(Server):
     losses: tuple[Lost, ...] = ()
     values: Values = field(default_factory=dict)
     archives: Mapping[str, Values] = field(default_factory=dict)
-    left_out: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

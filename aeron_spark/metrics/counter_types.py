@@ -10,6 +10,9 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from aeron_spark.counters import CounterRow
 from aeron_spark.metrics.samples import Labels, cut
 from aeron_spark.streams import StreamCounter, stream_row
@@ -95,6 +98,14 @@ _ARCHIVE_AGENTS: Mapping[int, tuple[str, float]] = {
 # Known, and exported as part of others: the addresses of channels, state of one image's congestion control, names that are
 # resolved, one counter for each control session.
 _TOLD_ELSEWHERE = frozenset({10, 14, 15, 16, 21, 113})
+#: Types in the order in which they are kept where counters are too many; all others come last.
+_RANKS = (
+    [_SYSTEM, _CLIENT_HEARTBEAT, RECORDING_POSITION, *_ARCHIVE, *_ARCHIVE_AGENTS],
+    list(STREAMS),
+    [*_CHANNELS, _DESTINATIONS],
+)
+RANK_OF_STREAMS = 1
+RANK_OF_OTHERS = len(_RANKS)
 _AGENT = re.compile(r"archive-(conductor|recorder|replayer) ")
 _CLIENT_NAME = re.compile(r" name=(.*?) version=")
 _I32, _I64 = struct.Struct("<i"), struct.Struct("<q")
@@ -103,6 +114,12 @@ _RECORDING_LABEL = re.compile(r"rec-pos: -?\d+ -?\d+ (-?\d+) (.*?)(?: - archiveI
 
 #: id, type, value, registration id, reference id, key, label, owner id.
 Fields = tuple[int, int, int, int, int, bytes, bytes, int]
+
+
+def ranks(type_ids: NDArray[np.int32]) -> NDArray[np.int64]:
+    """How much counters matter, 0 first; beyond `RANK_OF_OTHERS` those that say nothing of their own."""
+    known = [np.isin(type_ids, types) for types in (*_RANKS, list(_TOLD_ELSEWHERE))]
+    return np.select(known, [*range(len(_RANKS)), RANK_OF_OTHERS + 1], RANK_OF_OTHERS)
 
 
 class Series(NamedTuple):

@@ -16,7 +16,16 @@ import numpy as np
 
 from aeron_spark._native._lib import ffi
 from aeron_spark.counters import Counters, ErrorEntry
-from aeron_spark.metrics.counter_types import RECORDING_POSITION, STREAMS, CounterTypes, Fields, Series
+from aeron_spark.metrics.counter_types import (
+    RANK_OF_OTHERS,
+    RANK_OF_STREAMS,
+    RECORDING_POSITION,
+    STREAMS,
+    CounterTypes,
+    Fields,
+    Series,
+    ranks,
+)
 from aeron_spark.metrics.samples import Labels, Samples, cut
 from aeron_spark.streams import ROLES, StreamCounter, distances
 
@@ -76,7 +85,6 @@ class DriverMetrics:
             space = os.statvfs(self.directory)
             samples.add("aeron_driver_free_shared_memory_bytes", of, space.f_bavail * space.f_frsize)
             samples.add("aeron_driver_shared_memory_bytes", of, space.f_blocks * space.f_frsize)
-            self._add_losses(samples, counters)
             self._add_counters(samples, counters)
         return True
 
@@ -85,7 +93,7 @@ class DriverMetrics:
 
     def _add_losses(self, samples: Samples, counters: Counters) -> None:
         found: dict[Labels, tuple[int, int]] = {}
-        for loss in counters.losses()[: samples.limit]:
+        for loss in counters.losses():
             stream = (str(loss.stream_id), str(loss.session_id), cut(loss.channel))
             labels: Labels = (self._dir, *stream, cut(loss.source))
             gaps, lost = found.get(labels, (0, 0))
@@ -98,29 +106,44 @@ class DriverMetrics:
         add, now_s, before = samples.add, self._clock_s(), self._known
         self._known = {}
         positions: list[tuple[Fields, Series]] = []
-        for row in counter_rows(counters, samples.limit):
-            counter_id, type_id, value, registration_id, _, key, label, _ = row
-            at = (counter_id, type_id, registration_id, key, label)
-            series = self._known[at] = before[at] if at in before else self._types.series(row)
-            if series is None:
-                continue
-            name, labels, divisor, is_heartbeat, stream, _ = series
-            if stream is not None:
-                positions.append((row, series))
-            if is_heartbeat:
-                add(name, labels, max(0.0, now_s - value / _MS))
-            else:
-                add(name, labels, value if divisor == 1 else value / divisor)
+        ranked, left_out = counter_rows(counters, samples.limit, RANK_OF_OTHERS)
+        samples.left_out += left_out
+        for rank, rows in enumerate(ranked):
+            for row in rows:
+                counter_id, type_id, value, registration_id, _, key, label, _ = row
+                at = (counter_id, type_id, registration_id, key, label)
+                series = self._known[at] = before[at] if at in before else self._types.series(row)
+                if series is None:
+                    continue
+                name, labels, divisor, is_heartbeat, stream, _ = series
+                if stream is not None:
+                    positions.append((row, series))
+                if is_heartbeat:
+                    add(name, labels, max(0.0, now_s - value / _MS))
+                else:
+                    add(name, labels, value if divisor == 1 else value / divisor)
+            if rank == RANK_OF_STREAMS:
+                _add_distances(samples, positions)
+                self._add_losses(samples, counters)
         self._types.forget()
-        _add_distances(samples, positions)
 
 
-def counter_rows(counters: Counters, most: int) -> list[Fields]:
-    """Every allocated counter, at most so many, by id."""
-    found: list[Fields] = []
-    for block, count in counters.blocks(most):
-        found += np.frombuffer(ffi.buffer(block), _ROW, count).tolist()
-    return found
+def counter_rows(counters: Counters, most: int, last_rank: int) -> tuple[list[list[Fields]], int]:
+    """Counters up to a rank, for each rank by id, and how many there are beyond the `most` that matter most."""
+    ranked: list[list[Fields]] = [[] for _ in range(last_rank + 1)]
+    left_out = 0
+    for block, count in counters.blocks():
+        rows = np.frombuffer(ffi.buffer(block), _ROW, count)
+        of = ranks(rows["type_id"])
+        for rank, found in enumerate(ranked):
+            own = rows[of == rank]
+            found.extend(own[: most - len(found)].tolist())
+            left_out += len(own)
+    room = most
+    for found in ranked:
+        del found[room:]
+        room -= len(found)
+    return ranked, left_out - (most - room)
 
 
 def _add_distances(samples: Samples, found: Iterable[tuple[Fields, Series]]) -> None:

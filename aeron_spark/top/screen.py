@@ -239,8 +239,7 @@ class Screen:
         text = f"{count} {view.title} by {view.columns[place].title}{', reversed' if is_reversed else ''}"
         if self._filters[self._view]:
             text += f", with {self._filters[self._view]!r}"
-        if facts.left_out:
-            text += f", {facts.left_out:,} counters left out"
+        text += "".join(f", {count:,} {what} left out" for what, count in facts.left_out.items())
         return _fit(Text(text, style="dim"), width)
 
     def _details(self, facts: Facts, width: int) -> list[Text]:

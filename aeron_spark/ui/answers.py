@@ -5,6 +5,7 @@ Figures are made text here, since JavaScript has no integers of 64 bits. Every l
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -101,7 +102,12 @@ def overview(facts: Facts, archives: Sequence[str]) -> dict[str, Any]:
             }
             for one in sorted(facts.errors, key=lambda each: -each.last_ms)[:MAX_ROWS]
         ],
-        "left_out": facts.left_out,
+        "left_out": dict(
+            +Counter(facts.left_out)
+            + Counter(
+                {name: len(rows) - MAX_ROWS for name, rows in (("servers", facts.servers), ("errors", facts.errors))}
+            )
+        ),
     }
 
 

@@ -13,13 +13,14 @@ __all__ = ["catalog_of"]
 _CATALOG_VERSION = 0x00030100
 _RECORD_ALIGNMENT = 64
 _VALID = 1
+_NONE = -1
 _CATALOG_HEADER = struct.Struct("<iiqi12x")
 _RECORD_HEADER = struct.Struct("<iii20x")
 _RECORD_BODY = struct.Struct("<qqqqqqqiiiiii")
 
 
 def catalog_of(recordings: Sequence[Recording]) -> bytes:
-    """A catalog of stopped recordings, in id order, as an archive would write it."""
+    """A catalog of recordings, in id order, as an archive would write it."""
     header = _CATALOG_HEADER.pack(
         _CATALOG_VERSION, _CATALOG_HEADER.size, recordings[-1].recording_id + 1, _RECORD_ALIGNMENT
     )
@@ -40,9 +41,9 @@ def _record_of(recording: Recording) -> bytes:
             0,
             recording.recording_id,
             recording.start_timestamp_ms,
-            recording.stop_timestamp_ms or recording.start_timestamp_ms,
+            _NONE if recording.stop_timestamp_ms is None else recording.stop_timestamp_ms,
             recording.start_position,
-            recording.stop_position,
+            _NONE if recording.stop_position is None else recording.stop_position,
             recording.initial_term_id,
             recording.segment_file_length,
             recording.term_buffer_length,

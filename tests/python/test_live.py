@@ -23,15 +23,19 @@ from typing import Any
 import pytest
 
 from aeron_spark import Archive, Client, Counters, MediaDriver
+from aeron_spark.archive.recordings import Recording
 from aeron_spark.cli.__main__ import main
-from aeron_spark.counters import ErrorEntry
+from aeron_spark.counters import ErrorEntry, LossEntry
+from aeron_spark.live import reader as reader_module
 from aeron_spark.live.compare import facts
 from aeron_spark.live.facts import Facts, Flow, Stream
 from aeron_spark.live.reader import Reader
 from aeron_spark.live.snapshot import ArchiveReading, Beat, Counted, DriverReading, Recorded, ServerState, Snapshot
 from aeron_spark.metrics.scrape import Scraper
 from aeron_spark.streams import StreamCounter as Kind
+from aeron_spark.types import Position, RecordingId, SessionId, StreamId
 from tests.kit import dirs, live_scene, mark, native
+from tests.kit.catalogs import catalog_of
 from tests.kit.forged_counters import Forged, forged, set_heartbeat_back, stream_key
 from tests.kit.live_scene import publication, subscriber
 from tests.kit.ports import free_port
@@ -262,6 +266,59 @@ def test_what_a_killed_archive_recorded_is_unfinished_everywhere(
     assert shown("archive") == [f"{copy}: dead", f"{archive_dir}: dead"]
     assert shown("recording") == [f"{copy}: unfinished", f"{archive_dir}: unfinished"]
     assert words() == {"unfinished"}
+
+
+def test_counters_beyond_the_limit_are_counted_and_those_of_servers_and_streams_kept(
+    driver: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Counters(driver) as counters:
+        system = sum(one.type_id == 0 for one in counters.rows())
+    monkeypatch.setattr(reader_module, "MAX_SERIES", system + 20)
+    applications = [Forged(type_id=2000, label=b"app") for _ in range(500)]
+    limits = [
+        Forged(type_id=Kind.PUBLISHER_LIMIT, key=stream_key(n + 100, n, 7, b"aeron:ipc"), registration_id=n + 100)
+        for n in range(30)
+    ]
+    client = Forged(type_id=11, key=struct.pack("<q", 77), label=b"client-heartbeat: 77 name=late version=1")
+    with forged(driver, [*applications, *limits[:10], client]):
+        shown = facts(Reader([driver]).snapshot())
+        assert (len(shown.streams), len(shown.clients), shown.left_out) == (10, 1, {})
+    with forged(driver, [*applications, *limits, client]):
+        shown = facts(Reader([driver]).snapshot())
+        assert (len(shown.streams), len(shown.clients), shown.left_out) == (19, 1, {"counters": 11})
+        assert "11 counters left out" in "\n".join(line.plain for line in live_scene.frame(120, 30, "", shown))
+
+
+def test_recordings_beyond_the_limit_are_counted_and_active_ones_kept(
+    archive_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader_module, "_MAX_ROWS", 3)
+    recordings = [
+        Recording(
+            recording_id=RecordingId(number), start_timestamp_ms=1, stop_timestamp_ms=None if number == 1 else 2,
+            start_position=Position(0), stop_position=None if number == 1 else Position(64), initial_term_id=0,
+            segment_file_length=65536, term_buffer_length=65536, mtu_length=1408, session_id=SessionId(1),
+            stream_id=StreamId(7), stripped_channel="aeron:ipc", original_channel="aeron:ipc", source_identity="aeron:ipc",
+        )
+        for number in range(8)
+    ]  # fmt: skip
+    (archive_dir / "archive.catalog").write_bytes(catalog_of(recordings))
+    shown = facts(Reader([], [archive_dir]).snapshot())
+    assert [one.recording_id for one in shown.recordings] == [1, 6, 7]
+    assert shown.left_out == {"recordings": 5}
+
+
+def test_errors_and_losses_beyond_the_limit_are_counted(driver: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader_module, "_MAX_ROWS", 2)
+    errors = [ErrorEntry(count=1, first_ms=1, last_ms=last, text=f"at {last}") for last in (9, 3, 7)]
+    monkeypatch.setattr(Counters, "errors", lambda _: errors)
+    loss = LossEntry(
+        count=1, bytes_lost=1, first_ms=1, last_ms=1, session_id=1, stream_id=1, channel="aeron:ipc", source="a"
+    )
+    monkeypatch.setattr(Counters, "losses", lambda _: [loss] * 5)
+    shown = facts(Reader([driver]).snapshot())
+    assert {one.message for one in shown.errors} == {"at 9", "at 7"}
+    assert (len(shown.losses), shown.left_out) == (2, {"errors": 1, "losses": 3})
 
 
 def test_what_came_since_is_new() -> None:

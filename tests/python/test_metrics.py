@@ -226,6 +226,21 @@ def test_hostile_counters_neither_break_nor_flood_a_scrape(aeron_dir: Path, rng:
         assert value(few, "aeron_series_left_out") > 0
 
 
+def test_series_beyond_the_limit_are_counted_and_those_of_servers_kept(aeron_dir: Path) -> None:
+    """Counters that are exported as nothing of their own take no place."""
+    with MediaDriver(aeron_dir, settings=SHARED):
+        own = sum(len(one.samples) for one in families(Scraper([aeron_dir]).scrape()).values()) - 2
+        quiet = [Forged(type_id=10, label=b"rcv-local-sockaddr: x") for _ in range(20)]
+        applications = [Forged(type_id=2000, label=b"app", registration_id=number) for number in range(500)]
+        key = stream_key(9, 1, 7, b"aeron:ipc")
+        ends = [Forged(type_id=kind, key=key, registration_id=9, value=at) for kind, at in ((1, 200), (12, 80))]
+        with forged(aeron_dir, [*quiet, *applications, *ends]):
+            found = families(Scraper([aeron_dir], max_series=own + 10).scrape())
+    assert value(found, "aeron_publisher_window_bytes") == 120
+    assert len(found["aeron_counter_value"].samples) == 10 - 3
+    assert value(found, "aeron_series_left_out") == 500 - (10 - 3)
+
+
 def test_directories_come_and_go(aeron_dir: Path, tmp_path: Path, rng: random.Random) -> None:
     garbage, pipe, gone = tmp_path / "garbage", tmp_path / "pipe", tmp_path / "gone"
     for one in (garbage, pipe):

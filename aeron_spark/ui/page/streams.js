@@ -85,7 +85,8 @@ for (const id of ["stream-filter", "stream-order"]) find(id).addEventListener("i
 export async function refresh(facts) {
   await lanes.refresh();
   const told = ["blocked", "slow", "no reader", "ok"].filter(flow => facts.flows[flow]).map(flow => `${facts.flows[flow]} ${flow}`);
-  find("flows").textContent = told.join(", ") + (facts.left_out ? `; ${facts.left_out} counters are left out` : "");
+  find("flows").textContent =
+    [told.join(", "), ...Object.entries(facts.left_out).map(([what, count]) => `${count} ${what} are left out`)].join("; ");
   tell(find("no-streams"), lanes.total ? "" : find("stream-filter").value ? "No stream has this text."
     : "No stream flows in these directories. One appears when a client adds a publication or a subscription gets an image.");
 }
