@@ -207,7 +207,8 @@ def check_sockets(facts: Facts) -> list[Finding]:
                 text=f"{option}={human(wanted)} will not be granted, net.core.{limit} is {human(maximum)}",
                 remedy=f"sudo sysctl -w net.core.{limit}={wanted}",
             )
-    granted = min(facts.length("aeron.socket.so_rcvbuf") or facts.rmem_max, facts.rmem_max)
+    # 0 leaves a socket what the kernel gives it.
+    granted = min(facts.length("aeron.socket.so_rcvbuf"), facts.rmem_max) or facts.rcvbuf_default or facts.rmem_max
     window, mtu = facts.length("aeron.rcv.initial.window.length"), facts.length("aeron.mtu.length")
     if window > granted:
         found += _error(
@@ -356,6 +357,12 @@ def check_archive(facts: Facts) -> list[Finding]:
     """The archive's control channel, where one is configured."""
     if not facts.setting("aeron.archive.control.channel"):
         return []
+    if facts.archive_endpoint_trouble:
+        return _error(
+            "archive",
+            text=f"{facts.archive_endpoint_trouble}; no archive starts with this aeron.archive.control.channel",
+            remedy="ip -brief address  # lists what can be in aeron.archive.control.channel=aeron:udp?endpoint=ADDRESS:PORT",
+        )
     if facts.archive_port_in_use:
         return _warn(
             "archive",

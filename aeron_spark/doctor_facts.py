@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import importlib.metadata
 import os
 import re
@@ -60,6 +61,8 @@ DEFAULTS: Mapping[str, str] = {
     "aeron.spark.archive.control.response.anywhere": "false",
     "aeron.spark.archive.credentials.file": "",
 }
+
+_MAX_PORT = 65535
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +122,8 @@ class Facts:
     """By property name; what is not in it has its default."""
     misspelt: Mapping[str, str] = field(default_factory=dict)
     """Names that were given and are no setting, with the nearest that is one."""
+    rcvbuf_default: int | None = None
+    """What a socket has that nothing is set for."""
     rmem_max: int | None
     wmem_max: int | None
     cores: int
@@ -133,6 +138,8 @@ class Facts:
     open_files: int
     archive_port_in_use: str
     """The archive's control endpoint if something else has it; empty where it is free or not configured."""
+    archive_endpoint_trouble: str = ""
+    """Why no archive can have its control endpoint, whoever else has it."""
     archive: ArchiveFacts | None = None
     """None: none is configured, and none lies in the working directory."""
     credentials: CredentialsFacts | None = None
@@ -150,11 +157,12 @@ class Facts:
 
 
 def size(name: str, text: str) -> int:
-    """Bytes of a length such as 64k or 16m; UsageError names the setting."""
-    match = re.fullmatch(r"(\d+)([kmg]?).*", text.strip(), re.IGNORECASE)
-    if match is None:
-        raise UsageError(f"{name}={text} is no length: digits, then nothing, k, m or g")
-    return int(match[1]) << {"": 0, "k": 10, "m": 20, "g": 30}[match[2].lower()]
+    """Bytes of a length such as 64k or 16m, as the servers take it; UsageError names the setting. Spec: 05 §1."""
+    match = re.fullmatch(r"([0-9]{1,19})(?:([kmg]).*)?", text, re.IGNORECASE | re.DOTALL)
+    found = -1 if match is None else int(match[1]) << {"": 0, "k": 10, "m": 20, "g": 30}[(match[2] or "").lower()]
+    if not 0 <= found < 1 << 63:
+        raise UsageError(f"{name}={text} is no length of 64 bits: digits, then nothing, k, m or g, without a blank")
+    return found
 
 
 def gather(
@@ -171,6 +179,7 @@ def gather(
     shm = _disk(where)
     archive = archive_facts(settings)
     java_path, java_is_bundled = _java(environment)
+    port_in_use, endpoint_trouble = _endpoint(settings.get("aeron.archive.control.channel", ""))
     return Facts(
         aeron_dir=where,
         user=user_name(environment),
@@ -186,6 +195,7 @@ def gather(
         directories=_directories(where, settings),
         settings=settings,
         misspelt=misspelt([*settings, *(name for name in environment if name.startswith("AERON_"))]),
+        rcvbuf_default=_rcvbuf_default(),
         rmem_max=_kernel_limit("rmem_max"),
         wmem_max=_kernel_limit("wmem_max"),
         cores=len(os.sched_getaffinity(0)),
@@ -201,10 +211,11 @@ def gather(
         pyspark_version=_pyspark_version(),
         memlock_bytes=_limit(resource.RLIMIT_MEMLOCK),
         open_files=_limit(resource.RLIMIT_NOFILE) or 1 << 30,
-        archive_port_in_use=_port_in_use(settings.get("aeron.archive.control.channel", "")),
+        archive_port_in_use=port_in_use,
+        archive_endpoint_trouble=endpoint_trouble,
         archive=archive,
         credentials=credentials_facts(settings),
-        processes=_processes(driver, archive),
+        processes=_processes(where, driver, archive),
     )
 
 
@@ -259,21 +270,29 @@ def _driver(where: Path) -> tuple[DriverFacts | None, str]:
     ), ""
 
 
-def _processes(driver: DriverFacts | None, archive: ArchiveFacts | None) -> list[ProcessFacts]:
+def _processes(where: Path, driver: DriverFacts | None, archive: ArchiveFacts | None) -> list[ProcessFacts]:
     pids = {}
     if driver is not None and driver.is_active:
-        pids[driver.pid] = "driver"
+        pids[driver.pid] = "driver", where / "cnc.dat"
     if archive is not None and archive.mark is not None and archive.mark.is_live:
-        pids[archive.mark.pid] = "archive" if archive.mark.pid not in pids else "archive with its driver"
+        name = "archive" if archive.mark.pid not in pids else "archive with its driver"
+        pids[archive.mark.pid] = name, archive.mark.path
     found = []
-    for pid, name in pids.items():
+    for pid, (name, file) in pids.items():
         with contextlib.suppress(OSError):  # it has ended, or is another user's
+            if not _has_mapped(pid, file):
+                continue  # its number is of another container, and here another process has it
             limits = Path("/proc", str(pid), "limits").read_text("ascii")
             match = re.search(r"^Max open files +(\d+)", limits, re.MULTILINE)
             count = len(list(Path("/proc", str(pid), "fd").iterdir()))
             if match is not None:
                 found.append(ProcessFacts(name=name, pid=pid, open_files=count, open_files_max=int(match[1])))
     return found
+
+
+def _has_mapped(pid: int, file: Path) -> bool:
+    lines = Path("/proc", str(pid), "maps").read_text("utf-8", "replace").splitlines()
+    return str(file.stat().st_ino) in {line.split(maxsplit=5)[4] for line in lines}
 
 
 def _disk(where: Path) -> tuple[int | None, int | None]:
@@ -291,6 +310,12 @@ def _native_version() -> str | None:
         return None
     match = re.search(r"version=(\S+)", output)
     return match[1] if match else None
+
+
+def _rcvbuf_default() -> int | None:
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        return probe.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
+    return None
 
 
 def _kernel_limit(name: str) -> int | None:
@@ -341,15 +366,28 @@ def _limit(which: int) -> int | None:
     return None if soft == resource.RLIM_INFINITY else soft
 
 
-def _port_in_use(channel: str) -> str:
+def _endpoint(channel: str) -> tuple[str, str]:
+    """The channel's endpoint if something has it, and why nothing can have it."""
     match = re.search(r"endpoint=(\[[^\]]+\]|[^:|]+):(\d+)", channel)
     if match is None:
-        return ""
-    host, port = match[1].strip("[]"), int(match[2])
+        return "", ""
+    host, port, endpoint = match[1].strip("[]"), int(match[2]), f"{match[1]}:{match[2]}"
+    if port > _MAX_PORT:
+        return "", f"{endpoint} has a port above {_MAX_PORT}"
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)
+        # Spec: 05 §4 - of names IPv4 first.
+        family, kind, protocol, _, address = min(found, key=lambda one: one[0] != socket.AF_INET)
         with socket.socket(family, kind, protocol) as probe:
             probe.bind(address)
-    except (OSError, UnicodeError):  # no host name has an empty label, or one of 64 characters
-        return f"{match[1]}:{port}"
-    return ""
+    except (socket.gaierror, UnicodeError) as error:  # no host name has an empty label, or one of 64 characters
+        return "", f"{endpoint} has a name that cannot be resolved: {error}"
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            return endpoint, ""
+        is_elsewhere = error.errno == errno.EADDRNOTAVAIL
+        return (
+            "",
+            f"{endpoint} {'is no address of this machine' if is_elsewhere else f'cannot be bound: {error.strerror}'}",
+        )
+    return "", ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,8 @@ import pytest
 from aeron_spark import doctor, doctor_facts
 from aeron_spark.config import default_aeron_dir
 from aeron_spark.doctor import Finding
+from tests.kit import native
+from tests.kit.cnc import PID_OFFSET
 
 
 def test_what_lies_below_a_folder_that_may_not_be_searched(tmp_path: Path) -> None:
@@ -61,3 +64,62 @@ def test_facts_of_odd_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         assert facts.user == "default"
         assert facts.java_version == 17
         assert doctor.check(facts)
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "trouble"),
+    [
+        ("127.0.0.1:99999", "127.0.0.1:99999 has a port above 65535"),
+        ("192.0.2.77:8010", "192.0.2.77:8010 is no address of this machine"),
+        ("a..b:8010", "a..b:8010 has a name that cannot be resolved: "),
+        ("nobody.invalid:8010", "nobody.invalid:8010 has a name that cannot be resolved: "),
+        ("127.0.0.1:0", ""),
+    ],
+)
+def test_an_endpoint_that_no_archive_can_have_is_not_called_in_use(endpoint: str, trouble: str) -> None:
+    facts = doctor_facts.gather(defines=[f"aeron.archive.control.channel=aeron:udp?endpoint={endpoint}"])
+    assert facts.archive_port_in_use == ""
+    assert facts.archive_endpoint_trouble.startswith(trouble)
+    assert bool(facts.archive_endpoint_trouble) == bool(trouble)
+
+
+@pytest.mark.parametrize(("text", "length"), [("64k", 65536), ("16mb", 16 << 20), ("1G", 1 << 30), ("0", 0)])
+def test_lengths_are_as_the_servers_take_them(text: str, length: int) -> None:
+    assert doctor_facts.size("x", text) == length
+
+
+def test_a_process_that_has_the_drivers_number_in_another_container_is_not_the_driver(aeron_dir: Path) -> None:
+    """The container is played: the number in the file becomes that of a process that has nothing to do with it."""
+    with native.driver(aeron_dir) as driver:
+        assert [one.pid for one in doctor_facts.gather(aeron_dir).processes] == [driver.pid]
+        with (aeron_dir / "cnc.dat").open("r+b") as file:
+            file.seek(PID_OFFSET)
+            file.write(os.getpid().to_bytes(8, "little"))
+        facts = doctor_facts.gather(aeron_dir)
+        assert facts.driver is not None
+        assert (facts.driver.pid, facts.driver.is_active, facts.processes) == (os.getpid(), True, [])
+
+
+def test_a_port_in_use_is_seen() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
+        taken.bind(("127.0.0.1", 0))
+        channel = f"aeron:udp?endpoint=127.0.0.1:{taken.getsockname()[1]}"
+        facts = doctor_facts.gather(defines=[f"aeron.archive.control.channel={channel}"])
+    assert facts.archive_port_in_use == f"127.0.0.1:{channel.rpartition(':')[2]}"
+
+
+def test_folders_that_may_not_be_searched(tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0)
+    # Root may look everywhere, but for what it was told to give up.
+    given_up = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
+    command = [sys.executable, "-m", "aeron_spark", "doctor", "--json", "--dir", str(closed)]
+    done = subprocess.run(
+        [*given_up, *command, "-D", f"aeron.archive.dir={closed}"], capture_output=True, text=True, check=False
+    )
+    assert done.stderr == ""
+    found = [Finding(**json.loads(line)) for line in done.stdout.splitlines()]
+    for about in ("driver", "archive folder"):
+        first = next(finding for finding in found if finding.about == about)
+        assert "Permission denied" in first.text
+        assert first.remedy.startswith(f"sudo -u {closed.owner()} aeron-spark ")
