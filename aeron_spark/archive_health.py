@@ -48,11 +48,11 @@ class CredentialsFacts:
 
 
 def owner(path: Path) -> str:
-    """Name of the user who owns a file."""
+    """Name of the user who owns a file, as C names it: the uid where it has no name."""
     try:
         return path.owner()
     except (KeyError, OSError):
-        return f"user {path.lstat().st_uid}"
+        return str(path.lstat().st_uid)
 
 
 def may_hold(folder: Path, name: str) -> bool:

@@ -56,6 +56,11 @@ def _typed(name: object) -> str:
     return shlex.quote(str(name))
 
 
+def _as_user(name: str | None) -> str:
+    """The beginning of a command: sudo takes a user without a name as #uid."""
+    return f"sudo -u {_typed(f'#{name}' if str(name).isdecimal() else name)}"
+
+
 def _ok(about: str, text: str) -> list[Finding]:
     return [Finding(level="ok", about=about, text=text)]
 
@@ -121,9 +126,7 @@ def check_driver(facts: Facts) -> list[Finding]:
     if facts.driver_trouble:
         remedy = f"rm -r {_typed(where)}  # when the process that made it is stopped"
         if not facts.dir_is_writable:
-            remedy = (
-                f"sudo -u {_typed(facts.dir_owner)} aeron-spark doctor --dir {_typed(where)}  # whose directory it is"
-            )
+            remedy = f"{_as_user(facts.dir_owner)} aeron-spark doctor --dir {_typed(where)}  # whose directory it is"
         return _error(about, text=facts.driver_trouble, remedy=remedy)
     driver = facts.driver
     if driver is None and facts.dir_owner is None and not facts.parent_is_writable:
@@ -415,7 +418,7 @@ def check_archive_folder(facts: Facts) -> list[Finding]:
         verify = f"aeron-spark archive verify {_typed(archive.folder)}"
         remedy = f"{verify}  # lists what is damaged; another folder: aeron.archive.dir"
         if not archive.is_readable:
-            remedy = f"sudo -u {_typed(archive.owner)} {verify}  # whose folder it is"
+            remedy = f"{_as_user(archive.owner)} {verify}  # whose folder it is"
         found += _error(about, text=archive.trouble, remedy=remedy)
     if archive.invalid:
         ids = ", ".join(map(str, archive.invalid[:20]))
@@ -423,10 +426,10 @@ def check_archive_folder(facts: Facts) -> list[Finding]:
         remedy = f"aeron-spark archive verify {_typed(archive.folder)}  # mark-valid makes a good one VALID again"
         found += _warn(about, text=text, remedy=remedy)
     if not archive.is_writable:
-        remedy = f"sudo install -d -m 0700 -o {_typed(facts.user)} {_typed(archive.folder)}"
+        remedy = f'sudo install -d -m 0700 -o "$(id -u)" {_typed(archive.folder)}'
         if archive.exists:
             run = _archive_run(facts, archive.folder)
-            remedy = f"sudo -u {_typed(archive.owner)} {run}  # or sudo chown -R {_typed(facts.user)} {_typed(archive.folder)}"
+            remedy = f'{_as_user(archive.owner)} {run}  # or sudo chown -R "$(id -u)" {_typed(archive.folder)}'
         found += _error(
             about,
             text=f"{archive.folder} can't be {'written' if archive.exists else 'made'} by {facts.user}, it belongs to "
@@ -502,6 +505,11 @@ def check(facts: Facts) -> list[Finding]:
             found += one(facts)
         except UsageError as error:
             found += _error("settings", text=str(error), remedy="correct that setting")
+    # What is said of a part that could not be looked at would be guesses.
+    found = [finding for finding in found if finding.about not in facts.failed]
+    again = f"aeron-spark doctor --dir {_typed(facts.aeron_dir)}  # if it says so again, report this line"
+    for about, why in facts.failed.items():
+        found += _error(about, text=f"this could not be looked at: {why}", remedy=again)
     return list(dict.fromkeys(_shown(finding) for finding in found))
 
 

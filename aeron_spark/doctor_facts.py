@@ -16,9 +16,10 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 import aeron_spark
 from aeron_spark.archive_health import ArchiveFacts, CredentialsFacts, archive_facts, credentials_facts, may_hold, owner
@@ -63,6 +64,8 @@ DEFAULTS: Mapping[str, str] = {
 }
 
 _MAX_PORT = 65535
+_T = TypeVar("_T")
+_U = TypeVar("_U")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +149,8 @@ class Facts:
     """None: no file is configured."""
     processes: Sequence[ProcessFacts] = ()
     """Servers that run, as far as this user may inspect them."""
+    failed: Mapping[str, str] = field(default_factory=dict)
+    """What could not be looked at, by what findings are about, and why."""
 
     def setting(self, name: str) -> str:
         """A setting as text."""
@@ -165,6 +170,20 @@ def size(name: str, text: str) -> int:
     return found
 
 
+class _Parts:
+    """Looks at one part after the other: what one raises keeps none from the others."""
+
+    def __init__(self) -> None:
+        self.failed: dict[str, str] = {}
+
+    def __call__(self, about: str, look: Callable[[], _T], otherwise: _U) -> _T | _U:
+        try:
+            return look()
+        except Exception as error:  # noqa: BLE001 - what machines have is without end
+            self.failed[about] = f"{type(error).__name__}: {error}"
+            return otherwise
+
+
 def gather(
     aeron_dir: str | os.PathLike[str] | None = None,
     *,
@@ -175,47 +194,47 @@ def gather(
     """Look at this machine. Settings as the driver takes them: environment, then `defines` (name=value), then files."""
     settings = read_settings(defines, files, environment)
     where = Path(aeron_dir or settings.get("aeron.dir") or default_aeron_dir())
-    driver, trouble = _driver(where)
-    shm = _disk(where)
-    archive = archive_facts(settings)
-    java_path, java_is_bundled = _java(environment)
-    port_in_use, endpoint_trouble = _endpoint(settings.get("aeron.archive.control.channel", ""))
+    part = _Parts()
+    driver, trouble = part("driver", lambda: _driver(where), (None, ""))
+    shm_total, shm_free = part("shared memory", lambda: _disk(where), (None, None))
+    archive = part("archive folder", lambda: archive_facts(settings), None)
+    java_path, java_is_bundled, java_version = part("java", lambda: _java(environment), (None, False, None))
+    channel = settings.get("aeron.archive.control.channel", "")
+    port_in_use, endpoint_trouble = part("archive", lambda: _endpoint(channel), ("", ""))
+    names = [*settings, *(name for name in environment if name.startswith("AERON_"))]
     return Facts(
         aeron_dir=where,
         user=user_name(environment),
-        dir_owner=owner(where) if os.access(where, os.F_OK) else None,
+        dir_owner=part("directory", lambda: owner(where) if os.access(where, os.F_OK) else None, None),
         dir_is_writable=os.access(where, os.W_OK | os.X_OK),
         parent_is_writable=os.access(where.parent, os.W_OK | os.X_OK),
         driver=driver,
         driver_trouble=trouble,
         package_version=aeron_spark.__version__,
-        native_version=_native_version(),
-        shm_total=shm[0],
-        shm_free=shm[1],
-        directories=_directories(where, settings),
+        native_version=part("versions", _native_version, None),
+        shm_total=shm_total,
+        shm_free=shm_free,
+        directories=part("directory", lambda: _directories(where, settings), []),
         settings=settings,
-        misspelt=misspelt([*settings, *(name for name in environment if name.startswith("AERON_"))]),
+        misspelt=part("settings", lambda: misspelt(names), {}),
         rcvbuf_default=_rcvbuf_default(),
         rmem_max=_kernel_limit("rmem_max"),
         wmem_max=_kernel_limit("wmem_max"),
         cores=len(os.sched_getaffinity(0)),
         java_path=java_path,
-        java_version=None if java_path is None else _java_version(java_path),
+        java_version=java_version,
         java_is_bundled=java_is_bundled,
         python_version=sys.version_info[:2],
-        pythons=[
-            PythonFacts(variable=name, path=path, version=_python_version(path))
-            for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
-            if (path := environment.get(name))
-        ],
-        pyspark_version=_pyspark_version(),
+        pythons=part("python", lambda: _pythons(environment), []),
+        pyspark_version=part("python", _pyspark_version, None),
         memlock_bytes=_limit(resource.RLIMIT_MEMLOCK),
         open_files=_limit(resource.RLIMIT_NOFILE) or 1 << 30,
         archive_port_in_use=port_in_use,
         archive_endpoint_trouble=endpoint_trouble,
         archive=archive,
-        credentials=credentials_facts(settings),
-        processes=_processes(where, driver, archive),
+        credentials=part("credentials", lambda: credentials_facts(settings), None),
+        processes=part("open files", lambda: _processes(where, driver, archive), []),
+        failed=part.failed,
     )
 
 
@@ -325,7 +344,13 @@ def _kernel_limit(name: str) -> int | None:
         return None
 
 
-def _java(environment: Mapping[str, str]) -> tuple[str | None, bool]:
+def _java(environment: Mapping[str, str]) -> tuple[str | None, bool, int | None]:
+    """Its path, whether it is that of a package, its version."""
+    path, is_bundled = _java_path(environment)
+    return path, is_bundled, None if path is None else _java_version(path)
+
+
+def _java_path(environment: Mapping[str, str]) -> tuple[str | None, bool]:
     home = environment.get("JAVA_HOME")
     own = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     if own is not None:
@@ -340,6 +365,14 @@ def _java(environment: Mapping[str, str]) -> tuple[str | None, bool]:
 def _java_version(path: str) -> int | None:
     match = re.search(r'version "(?:1\.)?(\d+)', _output([path, "-version"]))
     return int(match[1]) if match else None
+
+
+def _pythons(environment: Mapping[str, str]) -> list[PythonFacts]:
+    return [
+        PythonFacts(variable=name, path=path, version=_python_version(path))
+        for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
+        if (path := environment.get(name))
+    ]
 
 
 def _python_version(path: str) -> tuple[int, int] | None:

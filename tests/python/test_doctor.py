@@ -541,7 +541,7 @@ def test_the_archives_folder() -> None:
             {"is_writable": False, "exists": False},
             "error",
             "can't be made by somebody",
-            "sudo install -d -m 0700 -o somebody recordings",
+            'sudo install -d -m 0700 -o "$(id -u)" recordings',
         ),
         (
             {"free_bytes": 128 << 20},

@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ import pytest
 from aeron_spark import doctor, doctor_facts
 from aeron_spark.config import default_aeron_dir
 from aeron_spark.doctor import Finding
+from aeron_spark.ui.watch import Watch
 from tests.kit import native
 from tests.kit.cnc import PID_OFFSET
 
@@ -123,3 +125,55 @@ def test_folders_that_may_not_be_searched(tmp_path: Path) -> None:
         first = next(finding for finding in found if finding.about == about)
         assert "Permission denied" in first.text
         assert first.remedy.startswith(f"sudo -u {closed.owner()} aeron-spark ")
+
+
+@pytest.mark.parametrize(
+    ("look", "about"),
+    [
+        ("_driver", "driver"),
+        ("_disk", "shared memory"),
+        ("archive_facts", "archive folder"),
+        ("_java_version", "java"),
+        ("_endpoint", "archive"),
+        ("owner", "directory"),
+        ("_directories", "directory"),
+        ("_native_version", "versions"),
+        ("misspelt", "settings"),
+        ("_pyspark_version", "python"),
+        ("credentials_facts", "credentials"),
+        ("_processes", "open files"),
+    ],
+)
+def test_what_one_part_raises_keeps_none_from_the_others(
+    aeron_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, look: str, about: str
+) -> None:
+    """The page answers with it, too: HTTP 500 was all that it said."""
+
+    def fail(*_: object) -> None:
+        raise ValueError("odd\x1b[2J")
+
+    monkeypatch.setattr(doctor_facts, look, fail)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    seen = {one.about: one for one in Watch([str(aeron_dir)], []).findings()}
+    assert (seen[about].level, seen[about].text) == ("error", "this could not be looked at: ValueError: odd\\u001b[2J")
+    assert {"sockets", "threads", "limits"} <= seen.keys()
+
+
+def test_a_part_that_failed_is_not_guessed(aeron_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: Path) -> None:
+        raise ValueError
+
+    monkeypatch.setattr(doctor_facts, "_driver", fail)
+    found = doctor.check(doctor_facts.gather(aeron_dir))
+    assert [one.text for one in found if one.about == "driver"] == ["this could not be looked at: ValueError: "]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives a folder to a user without a name")
+def test_a_user_without_a_name_is_named_as_commands_take_it(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    os.chown(folder, 54321, -1)
+    facts = doctor_facts.gather(folder)
+    assert facts.dir_owner == "54321"
+    (found,) = doctor.check_driver(replace(facts, driver_trouble="odd", dir_is_writable=False))
+    assert found.remedy.startswith("sudo -u '#54321' aeron-spark doctor")
