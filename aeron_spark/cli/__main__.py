@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import aeron_spark
 from aeron_spark.cli.parser import EXIT_CODES, Parser
 from aeron_spark.errors import AeronError, UsageError
+from aeron_spark.texts import escaped
 
 #: Modules of `aeron_spark.cli`, in the order of the help.
 VERBS = (
@@ -80,12 +81,14 @@ def _open_outputs() -> None:
 
 
 def _print_failure(failure: Exception, options: argparse.Namespace) -> None:
-    print(f"{options.command}: {str(failure).rstrip()}", file=sys.stderr)
+    # Other processes and hosts write parts of such texts.
+    text = "\n  ".join(escaped(line.rstrip().expandtabs(4)) for line in str(failure).rstrip().split("\n"))
+    print(f"{options.command}: {text}", file=sys.stderr)
     from aeron_spark.cli.hints import hint  # noqa: PLC0415 - only failures need it, and what it imports
 
     remedy = hint(str(failure), options)
     if remedy:
-        print(f"  -> {remedy}", file=sys.stderr)
+        print(f"  -> {escaped(remedy)}", file=sys.stderr)
 
 
 if __name__ == "__main__":

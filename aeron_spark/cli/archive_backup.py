@@ -14,6 +14,7 @@ from aeron_spark.cli.archive_retain import size
 from aeron_spark.cli.common import add_dir, add_json, add_verb, int64, print_json, utc_time
 from aeron_spark.cli.progress import Work, duration
 from aeron_spark.cli.progress import size as size_text
+from aeron_spark.texts import escaped
 
 BACKUP_EXAMPLES = """\
   aeron-spark archive backup recordings backup
@@ -90,9 +91,11 @@ def run_backup(options: argparse.Namespace) -> int:
     )
     shown.end()
     for name in report.kept:
-        print(f"ERR: {name} is missing in {options.path}; the backup keeps the one that it had", file=sys.stderr)
+        print(
+            f"ERR: {escaped(name)} is missing in {options.path}; the backup keeps the one that it had", file=sys.stderr
+        )
     for name in report.missing:
-        print(f"ERR: {name} is missing in {options.path}, and in the backup", file=sys.stderr)
+        print(f"ERR: {escaped(name)} is missing in {options.path}, and in the backup", file=sys.stderr)
     if report.kept:
         print(f"to put segments back: aeron-spark archive restore {options.target} {options.path}", file=sys.stderr)
     if options.json:
@@ -113,7 +116,7 @@ def run_restore(options: argparse.Namespace) -> int:
     )
     shown.end()
     for name in report.missing:
-        print(f"ERR: {name} is missing in the backup", file=sys.stderr)
+        print(f"ERR: {escaped(name)} is missing in the backup", file=sys.stderr)
     if options.json:
         print_json({"folder": options.path, **dataclasses.asdict(report), "taken": utc_time(report.taken_ms)})
         return 1 if report.missing else 0

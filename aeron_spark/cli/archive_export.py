@@ -25,6 +25,7 @@ from aeron_spark.archive.time_text import parse_time_ns
 from aeron_spark.cli.common import add_dir, add_json, add_verb, at_least, int64, print_json
 from aeron_spark.cli.progress import Work
 from aeron_spark.errors import UsageError
+from aeron_spark.texts import escaped
 
 EXAMPLES = """\
   aeron-spark archive export recordings --out all.parquet --verify
@@ -127,9 +128,9 @@ def run(options: argparse.Namespace) -> int:
     if target is not None and options.verify:
         verify_export(target, report)
     for damage in report.damage:
-        print(f"ERR: {damage}", file=sys.stderr)
+        print(f"ERR: {escaped(damage)}", file=sys.stderr)
     for doubt in report.doubts:
-        print(f"WARNING: {doubt}", file=sys.stderr)
+        print(f"WARNING: {escaped(doubt)}", file=sys.stderr)
     out = sys.stdout if target is not None else sys.stderr
     if options.json:
         print_json({"file": options.out, **dataclasses.asdict(report), "verified": options.verify}, file=out)

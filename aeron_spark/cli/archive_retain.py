@@ -16,6 +16,7 @@ from aeron_spark.cli.archive_session import add_control, connect
 from aeron_spark.cli.common import add_dir, add_json, add_verb, at_least, int64, print_json, seconds, utc_time
 from aeron_spark.errors import AeronError, UsageError
 from aeron_spark.spark.ledger import batches_before
+from aeron_spark.texts import escaped
 
 EXAMPLES = """\
   aeron-spark archive retain recordings --older-than 7d
@@ -136,7 +137,7 @@ def _with_committed(folder: Folder, actions: list[Action]) -> list[Action]:
     try:
         counts = dict(batches_before(folder, {action.recording_id: action.new_start for action in actions}))
     except AeronError as failure:
-        print(f"which rows were committed is unknown: {failure}", file=sys.stderr)
+        print(f"which rows were committed is unknown: {escaped(str(failure))}", file=sys.stderr)
         counts = {action.recording_id: None for action in actions}
     return [replace(action, committed=counts[action.recording_id]) for action in actions]
 

@@ -26,6 +26,7 @@ from aeron_spark.cli.common import add_dir, add_json, add_verb, at_least, int64,
 from aeron_spark.cli.progress import Work
 from aeron_spark.counters import Counters
 from aeron_spark.errors import AeronError, DataLossError, PeerError, UsageError
+from aeron_spark.texts import escaped
 from aeron_spark.types import RecordChecksum
 
 CHECKSUMS = {
@@ -504,7 +505,7 @@ def run_count(options: argparse.Namespace) -> int:
     else:
         print(states.count(RecordingState.VALID))
     if damage:
-        print(damage, file=sys.stderr)
+        print(escaped(damage), file=sys.stderr)
     return EXIT_FINDINGS if damage else EXIT_FINE
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -73,6 +74,16 @@ def test_times_are_iso_8601_in_utc(capsys: pytest.CaptureFixture[str]) -> None:
         "count": 1, "first_ms": 0, "first": "1970-01-01T00:00:00.000Z", "stop_timestamp_ms": None, "stop_timestamp": None,
         "client_liveness_timeout_ns": 10,
     }  # fmt: skip
+
+
+def test_a_failure_shows_the_bytes_of_others_and_the_terminal_obeys_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = tmp_path / "x\x1b]0;owned\x07\x9b\naeron-spark: all is well"
+    assert main(["stat", "--dir", str(name)]) == 1
+    told = capsys.readouterr().err
+    assert "x\\u001b]0;owned\\u0007\\u009b\n  aeron-spark: all is well" in told
+    assert all(line.isprintable() for line in told.splitlines())
 
 
 @pytest.mark.parametrize("program", ["aeron-spark-driver", "aeron-spark-archive"])
