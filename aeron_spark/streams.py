@@ -49,7 +49,7 @@ class BacklogRow:
     """One party of a stream: where it is, how many bytes it is behind the one before it, how many it may still go on.
 
     `role` is publisher, sender, receiver or subscriber. `behind` is None for a publisher and for a subscriber of which nobody
-    knows what it reads; `window` is None where there is none.
+    knows what it reads; `window` is None where there is none. A subscriber has a row for each image, `reference_id`.
     """
 
     stream_id: int
@@ -57,6 +57,7 @@ class BacklogRow:
     channel: str
     role: str
     registration_id: int
+    reference_id: int
     position: int
     behind: int | None
     window: int | None
@@ -151,6 +152,7 @@ def backlog(rows: Iterable[CounterRow]) -> list[BacklogRow]:
                 channel=row.channel,
                 role=ROLES[row.type_id],
                 registration_id=row.registration_id,
+                reference_id=row.reference_id,
                 position=row.value,
                 behind=behind,
                 window=window,

@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
             "id": lambda row: str(row.registration_id),
             "position": lambda row: row.position,
             "bytes a second": Rate(
-                figure=lambda row: row.position, key=lambda row: (row.role, row.registration_id, row.session_id)
+                figure=lambda row: row.position, key=lambda row: (row.role, row.registration_id, row.reference_id)
             ),
             "bytes behind": lambda row: "-" if row.behind is None else row.behind,
             "window left": lambda row: "-" if row.window is None else row.window,

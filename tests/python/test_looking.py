@@ -8,12 +8,17 @@ import signal
 import struct
 import subprocess
 import sys
+from argparse import Namespace
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 import pytest
 
 from aeron_spark import Client, MediaDriver
+from aeron_spark.cli import backlog as backlog_verb
 from aeron_spark.cli.__main__ import main
+from aeron_spark.cli.common import Before
 from aeron_spark.counters import CounterRow
 from aeron_spark.streams import StreamRow, backlog, streams
 from aeron_spark.types import CounterId, RegistrationId
@@ -73,6 +78,17 @@ def test_everybody_is_behind_the_one_before() -> None:
 
 def test_over_ipc_a_subscriber_reads_what_is_published() -> None:
     assert parties([*PUBLISHED, row(4, "sub-pos", 6, 1000, reference=5)])[1] == ("subscriber", 6, 1000, 0, None)
+
+
+def test_two_images_of_one_session_have_rates_of_their_own() -> None:
+    """Of one subscription: both have its registration id."""
+    both = [row(4, "sub-pos", 6, position, reference=image) for image, position in ((8, 1_000_000), (9, 1000))]
+    shown: dict[str, Any] = {}
+    with patch("aeron_spark.cli.backlog.show_rows", lambda *_: shown.update(_[2])):
+        backlog_verb.run(Namespace())
+    found = backlog(both)
+    cell = shown["bytes a second"].since(Before(value=found, seconds=1))
+    assert [cell(one) for one in found] == ["", ""], "both stand still"
 
 
 def test_what_is_missing_or_runs_ahead_is_no_failure() -> None:
