@@ -33,7 +33,7 @@ from aeron_spark.logs import LoggedError, logged
 from aeron_spark.metrics.archive import Forecast
 from aeron_spark.metrics.counter_types import RANK_OF_STREAMS, STREAMS, CounterTypes, Series
 from aeron_spark.metrics.driver import counter_rows
-from aeron_spark.metrics.samples import MAX_SERIES, cut
+from aeron_spark.metrics.samples import MAX_SERIES, cut, directory_label
 from aeron_spark.texts import escaped
 
 _MS = 1000
@@ -85,7 +85,7 @@ class _Driver:
             self._known = {}
             remedy = f"start a driver: aeron-spark driver --dir {shlex.quote(str(self._path))}"
             reason = _reason(error, self._path, "cnc.dat", remedy)
-            return DriverReading(path=cut(str(self._path)), state=ServerState.UNREADABLE, trouble=reason)
+            return DriverReading(path=directory_label(self._path), state=ServerState.UNREADABLE, trouble=reason)
 
     def _reading(self, counters: Counters, time_s: float) -> DriverReading:
         info = counters.driver()
@@ -122,7 +122,7 @@ class _Driver:
         self._types.forget()
         errors, losses = counters.errors(), counters.losses()
         return DriverReading(
-            path=cut(str(self._path)),
+            path=directory_label(self._path),
             state=_driver_state(info),
             pid=info.pid,
             start_ms=info.start_timestamp_ms,
@@ -189,7 +189,7 @@ class _Archive:
         except (AeronError, OSError) as error:
             self._next_survey_s = None
             reason = _reason(error, self._path, "archive.catalog", "name the folder of an archive")
-            return ArchiveReading(path=cut(str(self._path)), state=ServerState.UNREADABLE, trouble=reason)
+            return ArchiveReading(path=directory_label(self._path), state=ServerState.UNREADABLE, trouble=reason)
 
     def _reading(self, catalog: Catalog, time_s: float) -> ArchiveReading:
         now_s = self._monotonic_s()
@@ -202,7 +202,7 @@ class _Archive:
         mark, errors = catalog.mark(), catalog.errors()
         active_ms = mark.activity_timestamp_ms if mark is not None else None
         return ArchiveReading(
-            path=cut(str(self._path)),
+            path=directory_label(self._path),
             state=_archive_state(mark),
             pid=mark.pid if mark is not None else None,
             start_ms=mark.start_timestamp_ms if mark is not None else None,
@@ -213,7 +213,7 @@ class _Archive:
             left_out={"recordings": self._entries_left_out, "errors": _beyond(errors)},
             inode=(at.st_dev, at.st_ino),
             archive_id=str(mark.archive_id) if mark is not None else "",
-            aeron_dir=cut(mark.aeron_dir) if mark is not None else "",
+            aeron_dir=directory_label(mark.aeron_dir) if mark is not None else "",
             full_s=self._forecast.seconds(now_s, free),
             disk_bytes=self._disk_bytes,
             entries=self._entries,

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from aeron_spark.archive.tools import Catalog, RecordingState
 from aeron_spark.metrics.driver import add_errors
-from aeron_spark.metrics.samples import Samples, cut
+from aeron_spark.metrics.samples import Samples, directory_label
 
 _MS = 1e3
 _BLOCK_BYTES = 512  # of st_blocks
@@ -63,7 +63,7 @@ class ArchiveMetrics:
         monotonic_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self.directory = Path(directory)
-        self._dir = cut(str(directory))
+        self._dir = directory_label(directory)
         self._clock_s, self._monotonic_s = clock_s, monotonic_s
         self._survey: _Survey | None = None
         self._next_survey_s = 0.0

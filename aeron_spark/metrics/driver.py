@@ -26,7 +26,7 @@ from aeron_spark.metrics.counter_types import (
     Series,
     ranks,
 )
-from aeron_spark.metrics.samples import Labels, Samples, cut
+from aeron_spark.metrics.samples import Labels, Samples, cut, directory_label
 from aeron_spark.streams import ROLES, StreamCounter, distances
 
 _MS = 1e3
@@ -63,7 +63,7 @@ class DriverMetrics:
 
     def __init__(self, directory: str | os.PathLike[str], clock_s: Callable[[], float] = time.time) -> None:
         self.directory = Path(directory)
-        self._dir = cut(str(directory))
+        self._dir = directory_label(directory)
         self._clock_s = clock_s
         self._types = CounterTypes(self._dir)
         self._known: dict[tuple[int, int, int, bytes, bytes], Series | None] = {}

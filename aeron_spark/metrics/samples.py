@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from aeron_spark.metrics.table import TABLE, Kind
+from aeron_spark.texts import escaped
 
 LABEL_MAX_CHARACTERS = 200
 MAX_SERIES = 50_000
+_MAX_PATH = 4096
 
 _COUNTERS = frozenset(name for name, family in TABLE.items() if family.kind == Kind.COUNTER)
 
@@ -17,6 +19,11 @@ def cut(text: str) -> str:
     """A text of another process as the value of a label: short, and printable."""
     text = text[:LABEL_MAX_CHARACTERS]
     return text if text.isprintable() else "".join(one if one.isprintable() else "\ufffd" for one in text)
+
+
+def directory_label(path: object) -> str:
+    """A directory's name as the value of a label: whole, so that two are never one, and printable."""
+    return escaped(str(path)[:_MAX_PATH])
 
 
 class Samples:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from aeron_spark.errors import AeronError
 from aeron_spark.metrics.archive import ArchiveMetrics
 from aeron_spark.metrics.driver import DriverMetrics
-from aeron_spark.metrics.samples import MAX_SERIES, Samples, cut
+from aeron_spark.metrics.samples import MAX_SERIES, Samples, directory_label
 
 _Paths = Sequence[str | os.PathLike[str]]
 
@@ -33,7 +33,7 @@ class Scraper:
                 is_up = target.collect(own)
             except (AeronError, OSError):
                 own, is_up = Samples(0), False
-            of = (cut(str(target.directory)), kind)
+            of = (directory_label(target.directory), kind)
             found.take(own)
             found.add("aeron_up", of, int(is_up))
             found.add("aeron_series_left_out", of, own.left_out)

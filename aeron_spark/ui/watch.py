@@ -15,10 +15,12 @@ from aeron_spark.live.compare import facts
 from aeron_spark.live.facts import Facts
 from aeron_spark.live.reader import Reader
 from aeron_spark.live.snapshot import Snapshot
-from aeron_spark.metrics.samples import cut
+from aeron_spark.metrics.samples import directory_label
 
 _T = TypeVar("_T")
 _FACTS_S, _FINDINGS_S = 0.9, 10.0
+#: Facts of longer ago say nothing of what is now: nobody has looked since.
+_OLDEST_S = 10.0
 
 
 class _Kept(Generic[_T]):
@@ -42,7 +44,7 @@ class Watch:
 
     def __init__(self, dirs: Sequence[str], archive_dirs: Sequence[str]) -> None:
         self.dirs, self._archive_dirs = list(dict.fromkeys(dirs)), list(dict.fromkeys(archive_dirs))
-        self.archives = [cut(one) for one in self._archive_dirs]
+        self.archives = [directory_label(one) for one in self._archive_dirs]
         """As facts name the folders."""
         self._reader = Reader(self.dirs, self._archive_dirs)
         self._last: Snapshot | None = None
@@ -65,7 +67,8 @@ class Watch:
 
     def _look(self) -> Facts:
         before, self._last = self._last, self._reader.snapshot()
-        return facts(self._last, before)
+        is_old = before is not None and self._last.at_s - before.at_s > _OLDEST_S
+        return facts(self._last, None if is_old else before)
 
     def _examine(self) -> list[Finding]:
         found = [one for directory in self.dirs for one in doctor.check(doctor_facts.gather(directory))]

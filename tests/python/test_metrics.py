@@ -32,6 +32,8 @@ from aeron_spark import Archive, Client, Counters, MediaDriver
 from aeron_spark.cli.__main__ import parser
 from aeron_spark.errors import StorageError, UsageError
 from aeron_spark.listening import parse_address
+from aeron_spark.live.compare import facts
+from aeron_spark.live.reader import Reader
 from aeron_spark.metrics.archive import ArchiveMetrics, Forecast
 from aeron_spark.metrics.driver import error_code
 from aeron_spark.metrics.exposition import Exposition
@@ -39,6 +41,7 @@ from aeron_spark.metrics.samples import LABEL_MAX_CHARACTERS, Samples
 from aeron_spark.metrics.scrape import Scraper
 from aeron_spark.metrics.server import MetricsServer
 from aeron_spark.metrics.table import TABLE, Kind, markdown
+from aeron_spark.ui.watch import Watch
 from tests.kit import dirs, native
 from tests.kit.forged_counters import Forged, forged, set_heartbeat_back, stream_key
 from tests.kit.processes import Process
@@ -239,6 +242,18 @@ def test_series_beyond_the_limit_are_counted_and_those_of_servers_kept(aeron_dir
     assert value(found, "aeron_publisher_window_bytes") == 120
     assert len(found["aeron_counter_value"].samples) == 10 - 3
     assert value(found, "aeron_series_left_out") == 500 - (10 - 3)
+
+
+def test_long_names_of_directories_are_whole(tmp_path: Path) -> None:
+    """Two that begin alike were one."""
+    deep = tmp_path / ("d" * 150) / ("e" * 150)
+    folders = [deep / "one", deep / "two"]
+    found = families(Scraper(folders, folders).scrape())
+    assert {one.labels["dir"] for one in found["aeron_up"].samples} == {str(one) for one in folders}
+    assert len(found["aeron_up"].samples) == 4
+    shown = facts(Reader(folders, folders).snapshot())
+    assert len({(one.kind, one.path) for one in shown.servers}) == 4
+    assert Watch([], [str(one) for one in folders]).archives == [str(one) for one in folders]
 
 
 def test_directories_come_and_go(aeron_dir: Path, tmp_path: Path, rng: random.Random) -> None:

@@ -26,6 +26,8 @@ import pytest
 from aeron_spark import Client
 from aeron_spark.errors import StorageError, UsageError
 from aeron_spark.live.compare import facts
+from aeron_spark.live.reader import Reader
+from aeron_spark.live.snapshot import Snapshot
 from aeron_spark.testing import RecordedFolder, Servers
 from aeron_spark.ui import answers, watch
 from aeron_spark.ui.app import MAX_BODY_BYTES
@@ -303,6 +305,15 @@ def test_a_stream_of_many_readers_is_bounded() -> None:
         answers.streams(known, window)["rows"][0]["more"],
     ) == (8, 1192)
     assert (len(answers.stream(known, crowd.key)["parties"]), answers.stream(known, crowd.key)["more"]) == (500, 700)
+
+
+def test_the_first_look_after_a_pause_has_no_rates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They were over all that time in which nobody looked, as were errors that were new."""
+    taken = iter([Snapshot(at_s=at, time_ms=0) for at in (0.0, 1.0, 21.0, 22.0)])
+    monkeypatch.setattr(watch, "_FACTS_S", 0)
+    monkeypatch.setattr(Reader, "snapshot", lambda _: next(taken))
+    page = Watch([], [])
+    assert [page.facts().seconds for _ in range(4)] == [None, 1.0, None, 1.0]
 
 
 def test_findings_of_the_doctor(server: UiServer, recorded: tuple[Servers, RecordedFolder]) -> None:
