@@ -30,10 +30,11 @@ typedef enum column_kind
     TIME_NS,
     TIME_US,
     TIME_IS_NULL,
+    VALUE_END,
     COLUMNS
 } column_kind;
 
-static const int64_t WIDTHS[COLUMNS] = { 8, 8, 8, 4, 4, 4, 4, 1, 4, 1, 8, 8, 1 };
+static const int64_t WIDTHS[COLUMNS] = { 8, 8, 8, 4, 4, 4, 4, 1, 4, 1, 8, 8, 1, 4 };
 
 typedef struct rows
 {
@@ -187,6 +188,7 @@ static bool allocate(rows *made, uint32_t mask)
     columns->flags = made->memory[FLAGS];
     columns->value_offset = made->memory[VALUE_OFFSET];
     columns->value = made->memory[VALUE];
+    columns->value_end = made->memory[VALUE_END];
     return true;
 }
 

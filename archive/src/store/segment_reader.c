@@ -1,8 +1,8 @@
 /* as_segment_reader: reads a range of a recording from its segment files as rows; see aeron_spark/as_archive.h.
  *
  * Frames are read directly into the value buffer, after the existing values, and checked there. Then payloads move down over the
- * headers, in the processor's cache. A separate window is used only if the value buffer has little space left, if a message is
- * longer than a piece, or if no values are requested.
+ * headers, in the processor's cache; they stay where they are if the columns have `value_end`. A separate window is used only if
+ * the value buffer has little space left, if a message is longer than a piece, or if no values are requested.
  *
  * The reader keeps nothing of the folder it was opened from. After each batch it reads the catalog's entry again. If the
  * recording was purged or truncated meanwhile, the batch may hold bytes that are no longer the recording's, so it is an error. If

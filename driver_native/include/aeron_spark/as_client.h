@@ -379,6 +379,7 @@ as_action as_controlled_assembler_on_fragment(void *assembler, const uint8_t *da
 void as_controlled_assembler_close(as_controlled_assembler *assembler);
 
 /* Columns of whole messages, in memory of the caller. A NULL column is not built. `value_offset` and `value` go together.
+ * With `value_end`, which costs the reader of segments no copy, the value of a row is [value_offset[row], value_end[row]).
  * byte_capacity must be at least the length of the stream's largest message; 16 MiB always suffices. */
 typedef struct as_columns
 {
@@ -396,6 +397,7 @@ typedef struct as_columns
     uint8_t *value;          /* byte_capacity */
     int64_t row_count;       /* out */
     int64_t byte_count;      /* out */
+    int32_t *value_end;      /* row_capacity; NULL: each value begins where the one before it ends, else there may be gaps */
 } as_columns;
 
 /* Appends whole messages of one image to the columns, from row 0, and moves the image's position past them. A message

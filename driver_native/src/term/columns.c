@@ -278,8 +278,8 @@ static void copy_fragments(uint8_t *to, const asi_columns_range *range, const me
     }
 }
 
-static inline void put_row(
-    as_columns *columns, const asi_columns_range *range, const asi_frame_header *frame, const message_extent *extent)
+static inline void put_row(as_columns *columns, const asi_columns_range *range, const asi_frame_header *frame,
+    const message_extent *extent, int64_t value_offset)
 {
     const int64_t row = columns->row_count++;
     if (NULL != columns->position)
@@ -316,13 +316,19 @@ static inline void put_row(
     }
     if (NULL != columns->value_offset)
     {
-        columns->byte_count += extent->length;
+        columns->byte_count = value_offset + extent->length;
+        columns->value_offset[row] = (int32_t)value_offset;
         columns->value_offset[row + 1] = (int32_t)columns->byte_count;
+    }
+    if (NULL != columns->value_end)
+    {
+        columns->value_end[row] = (int32_t)columns->byte_count;
     }
 }
 
 /* Takes the message that begins with the walk's current frame, and moves the walk past it. ASI_COLUMNS_END: continue. */
-static inline asi_columns_stop take_message(asi_columns_range *range, asi_frame_walk *walk, as_columns *columns)
+static inline asi_columns_stop take_message(
+    asi_columns_range *range, asi_frame_walk *walk, as_columns *columns, bool stays)
 {
     if (columns->row_count >= columns->row_capacity)
     {
@@ -361,20 +367,29 @@ static inline asi_columns_stop take_message(asi_columns_range *range, asi_frame_
         range->needed_bytes = extent.length;
         return 0 == columns->row_count ? ASI_COLUMNS_TOO_LARGE : ASI_COLUMNS_FULL;
     }
-    uint8_t *const to = NULL == columns->value ? NULL : columns->value + columns->byte_count;
-    put_row(columns, range, frame, &extent); /* before the copy: the payload may overwrite the header */
-    if (NULL != to)
+    const uint8_t *const payload = (const uint8_t *)(frame + 1);
+    const int64_t value_offset = stays ? payload - columns->value : columns->byte_count;
+    put_row(columns, range, frame, &extent, value_offset); /* before the copy: the payload may overwrite the header */
+    if (NULL != columns->value)
     {
-        if (__builtin_expect(1 == extent.fragment_count, 1))
+        if (__builtin_expect(1 != extent.fragment_count, 0))
         {
-            copy_payload(to, (const uint8_t *)(frame + 1), extent.length, room);
+            copy_fragments(columns->value + value_offset, range, &extent);
         }
-        else
+        else if (!stays)
         {
-            copy_fragments(to, range, &extent);
+            copy_payload(columns->value + value_offset, payload, extent.length, room);
         }
     }
     return ASI_COLUMNS_END;
+}
+
+/* True if payloads may stay where their frames are: in the values, which may have gaps. */
+static bool can_stay(const asi_columns_range *range, const as_columns *columns)
+{
+    const uintptr_t first = (uintptr_t)range->term + (uintptr_t)range->offset;
+    const uintptr_t values = (uintptr_t)columns->value;
+    return NULL != columns->value_end && first - values < (uintptr_t)columns->byte_capacity;
 }
 
 asi_columns_stop asi_columns_append(asi_columns_range *range, as_columns *columns)
@@ -384,6 +399,7 @@ asi_columns_stop asi_columns_append(asi_columns_range *range, as_columns *column
     int64_t offset = range->offset; /* of the first frame not yet processed */
     asi_chain_before before = range->before;
     asi_columns_stop stop = ASI_COLUMNS_END;
+    const bool stays = can_stay(range, columns);
     range->fault = ASI_FAULT_NONE;
     if (NULL != local.value_offset)
     {
@@ -405,7 +421,7 @@ asi_columns_stop asi_columns_append(asi_columns_range *range, as_columns *column
         }
         else if (__builtin_expect(0 != (walk.frame->flags & ASI_FLAG_BEGIN), 1))
         {
-            stop = take_message(range, &walk, &local);
+            stop = take_message(range, &walk, &local, stays);
         }
         else
         {

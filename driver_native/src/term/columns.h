@@ -70,7 +70,8 @@ typedef struct asi_columns_range
 } asi_columns_range;
 
 /* Appends to columns from row_count/byte_count on. The frames may lie in `value` itself, at byte_count or later. Payloads
- * then move down over headers that have been read, and the rest stays unchanged. */
+ * then move down over headers that have been read, and the rest stays unchanged. With `value_end` whole payloads stay where they
+ * are, and the further fragments of a message move behind the first. */
 asi_columns_stop asi_columns_append(asi_columns_range *range, as_columns *columns);
 
 #endif

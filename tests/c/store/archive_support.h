@@ -107,11 +107,13 @@ static inline void columns_free(as_columns *columns)
     free(columns->flags);
     free(columns->value_offset);
     free(columns->value);
+    free(columns->value_end);
 }
 
 static inline int64_t row_length(const as_columns *columns, int64_t row)
 {
-    return columns->value_offset[row + 1] - columns->value_offset[row];
+    const int32_t end = NULL != columns->value_end ? columns->value_end[row] : columns->value_offset[row + 1];
+    return end - columns->value_offset[row];
 }
 
 static inline uint32_t row_crc32(const as_columns *columns, int64_t row)

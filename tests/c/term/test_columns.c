@@ -20,6 +20,7 @@ typedef struct column_set
     int32_t term_offset[ROWS];
     uint8_t flags[ROWS];
     int32_t value_offset[ROWS + 1];
+    int32_t value_end[ROWS];
     uint8_t *value;
 } column_set;
 
@@ -68,8 +69,9 @@ static asi_columns_range range_of(const asi_log *log, int32_t partition, int64_t
 
 static void check_value(const column_set *set, int64_t row, int64_t length, uint8_t byte)
 {
-    CHECK_I64(set->value_offset[row + 1] - set->value_offset[row], length);
-    for (int32_t at = set->value_offset[row]; at < set->value_offset[row + 1]; at++)
+    const int32_t end = NULL != set->columns.value_end ? set->value_end[row] : set->value_offset[row + 1];
+    CHECK_I64(end - set->value_offset[row], length);
+    for (int32_t at = set->value_offset[row]; at < end; at++)
     {
         CHECK_I64(set->value[at], byte);
     }
@@ -430,10 +432,12 @@ static void read_into_small_columns(asi_rand *rand, const asi_log *log, const mo
 
 static void random_terms_in_random_pieces(void) { read_random_terms(read_into_small_columns); }
 
-/* As the segment reader does: each piece of the term lies behind the values so far, and its payloads move down over its headers. */
+/* As the segment reader does: each piece of the term lies behind the values so far, and its payloads move down over its headers, or
+ * stay where they are. */
 static void read_among_the_values(asi_rand *rand, const asi_log *log, const model_row *rows, int64_t count, int64_t end)
 {
     column_set *set = columns_create(ROWS, 4 * TERM);
+    set->columns.value_end = test_rand_below(rand, 2) ? set->value_end : NULL;
     CHECK(count <= ROWS);
     asi_columns_range range = range_of(log, 0, 0, end);
     int64_t length = 0;
@@ -453,6 +457,7 @@ static void read_among_the_values(asi_rand *rand, const asi_log *log, const mode
         length = range.offset > before ? 0 : -length; /* a message that is longer than the piece */
     }
     CHECK_I64(set->columns.row_count, count);
+    CHECK(NULL == set->columns.value_end || set->value_offset[0] >= (int32_t)sizeof(asi_frame_header)); /* stays behind its header */
     for (int64_t row = 0; row < count; row++)
     {
         check_row(set, row, &rows[row]);

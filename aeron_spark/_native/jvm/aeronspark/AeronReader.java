@@ -11,6 +11,7 @@ import java.util.Iterator;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.execution.vectorized.ConstantColumnVector;
+import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnVector;
@@ -365,7 +366,7 @@ final class AeronReader implements PartitionReader<ColumnarBatch> {
                 case "term_id" -> 1 << Native.TERM_ID;
                 case "term_offset" -> 1 << Native.TERM_OFFSET;
                 case "flags" -> 1 << Native.FLAGS;
-                case "value" -> VALUES;
+                case "value" -> canHaveGaps(field) ? VALUES | 1 << Native.VALUE_END : VALUES;
                 case "timestamp", "timestamp_ns" -> 1 << Native.TIME_NS | 1 << Native.TIME_US | 1 << Native.TIME_IS_NULL;
                 default -> 0;
             };
@@ -386,11 +387,10 @@ final class AeronReader implements PartitionReader<ColumnarBatch> {
             case "term_id" -> filled(field, Native.TERM_ID);
             case "term_offset" -> filled(field, Native.TERM_OFFSET);
             case "flags" -> filled(field, Native.FLAGS);
-            case "value" -> new OffHeapColumn(field.dataType(), Native.address(rows, Native.VALUE),
-                Native.address(rows, Native.VALUE_OFFSET), 0, messages);
-            case "timestamp" -> new OffHeapColumn(field.dataType(), Native.address(rows, Native.TIME_US), 0,
+            case "value" -> value(field);
+            case "timestamp" -> new OffHeapColumn(field.dataType(), Native.address(rows, Native.TIME_US), 0, 0,
                 Native.address(rows, Native.TIME_IS_NULL), messages);
-            case "timestamp_ns" -> new OffHeapColumn(field.dataType(), Native.address(rows, Native.TIME_NS), 0,
+            case "timestamp_ns" -> new OffHeapColumn(field.dataType(), Native.address(rows, Native.TIME_NS), 0, 0,
                 Native.address(rows, Native.TIME_IS_NULL), messages);
             case "recording_id" -> {
                 ConstantColumnVector same = new ConstantColumnVector(rowCapacity, field.dataType());
@@ -409,8 +409,19 @@ final class AeronReader implements PartitionReader<ColumnarBatch> {
         };
     }
 
+    /** Values that nobody but Spark reads lie where C has read them, headers between them: they are not copied. */
+    private boolean canHaveGaps(StructField value) {
+        return sbe == null && DataTypes.BinaryType.equals(value.dataType());
+    }
+
+    private OffHeapColumn value(StructField field) {
+        long offsets = Native.address(rows, Native.VALUE_OFFSET);
+        long ends = canHaveGaps(field) ? Native.address(rows, Native.VALUE_END) : offsets + Integer.BYTES;
+        return new OffHeapColumn(field.dataType(), Native.address(rows, Native.VALUE), offsets, ends, 0, messages);
+    }
+
     private OffHeapColumn filled(StructField field, int column) {
-        return new OffHeapColumn(field.dataType(), Native.address(rows, column), 0, 0, messages);
+        return new OffHeapColumn(field.dataType(), Native.address(rows, column), 0, 0, 0, messages);
     }
 
     private ColumnVector text(StructField field, byte[] bytes) {

@@ -22,6 +22,7 @@ final class Native {
     static final int TIME_NS = 10;
     static final int TIME_US = 11;
     static final int TIME_IS_NULL = 12;
+    static final int VALUE_END = 13;
 
     /** Some message or value is not as it should be, and no error: Python's reader decides what becomes of it. */
     static final int NOT_PLAIN = -9;

@@ -12,18 +12,20 @@ import org.apache.spark.unsafe.types.UTF8String;
 final class OffHeapColumn extends ColumnVector {
     private final long data;
     private final long offsets;
+    private final long ends;
     private final long isNull;
     private final long messages;
 
     /**
-     * @param data of numbers; or of bytes, with their offsets
+     * @param data of numbers; or of bytes, with the offsets where those of a row begin and end
      * @param isNull 0 where no row is null
      * @param messages 4 bytes a row, its message; 0 where each message is one row
      */
-    OffHeapColumn(DataType type, long data, long offsets, long isNull, long messages) {
+    OffHeapColumn(DataType type, long data, long offsets, long ends, long isNull, long messages) {
         super(type);
         this.data = data;
         this.offsets = offsets;
+        this.ends = ends;
         this.isNull = isNull;
         this.messages = messages;
     }
@@ -70,9 +72,9 @@ final class OffHeapColumn extends ColumnVector {
 
     @Override
     public byte[] getBinary(int row) {
-        long offset = offsets + 4L * at(row);
-        int begin = Platform.getInt(null, offset);
-        byte[] bytes = new byte[Platform.getInt(null, offset + 4) - begin];
+        long message = 4L * at(row);
+        int begin = Platform.getInt(null, offsets + message);
+        byte[] bytes = new byte[Platform.getInt(null, ends + message) - begin];
         Platform.copyMemory(null, data + begin, bytes, Platform.BYTE_ARRAY_OFFSET, bytes.length);
         return bytes;
     }
@@ -114,9 +116,9 @@ final class OffHeapColumn extends ColumnVector {
 
     @Override
     public UTF8String getUTF8String(int row) {
-        long offset = offsets + 4L * at(row);
-        int begin = Platform.getInt(null, offset);
-        return UTF8String.fromAddress(null, data + begin, Platform.getInt(null, offset + 4) - begin);
+        long message = 4L * at(row);
+        int begin = Platform.getInt(null, offsets + message);
+        return UTF8String.fromAddress(null, data + begin, Platform.getInt(null, ends + message) - begin);
     }
 
     @Override
