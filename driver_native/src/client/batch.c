@@ -375,7 +375,7 @@ static bool ends_inside_message(const as_image *image, const asi_columns_range *
  * counter, but there offers append a message whole, however small the window. For who appends fragments see never_ends. */
 static void pass_unfinished(as_image *image, const asi_columns_range *range)
 {
-    if (image->is_network && asi_client_image_can_poll(image))
+    if (image->is_network)
     {
         asi_client_image_advance_flow(image, range->term_position + range->unfinished_end);
     }
@@ -451,7 +451,7 @@ static take_outcome take_columns(as_image *image, as_columns *columns, as_result
             range.offset = ends_inside_message(image, &range) ? range.unfinished_end : range.offset;
         }
         const int64_t next = range.term_position + range.offset;
-        if (next > position && asi_client_image_can_poll(image))
+        if (next > position)
         {
             asi_client_image_advance(image, next);
         }
@@ -521,7 +521,7 @@ as_result as_image_poll_columns(as_image *image, as_columns *columns, int64_t ti
         if (TAKE_CLOSED == outcome)
         {
             return asi_fail(AS_E_CLOSED, 0, "image of session %d, stream %d is closed at position %" PRId64, image->session_id,
-                image->stream_id, image->final_position);
+                image->stream_id, as_image_position(image));
         }
         if (!idle_within(image->client, &limit))
         {

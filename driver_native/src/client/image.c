@@ -68,13 +68,6 @@ void asi_client_image_close(as_image *image)
         return;
     }
     image->final_end_of_stream_position = asi_load_acquire_i64(&image->metadata->end_of_stream_position);
-    image->final_position = asi_load_acquire_i64(&image->position);
-    const int64_t flow_position = asi_load_acquire_i64(&image->flow_position);
-    image->final_is_end_of_stream = flow_position >= image->final_end_of_stream_position;
-    if (image->final_is_end_of_stream)
-    {
-        image->final_position = flow_position; /* passes a message that the end of the stream cut off */
-    }
     image->final_is_revoked = 1 == asi_load_acquire_u8(&image->metadata->is_publication_revoked);
     asi_store_release_bool(&image->is_closed, true);
 }
@@ -142,7 +135,11 @@ bool as_image_is_closed(const as_image *image)
 
 int64_t as_image_position(const as_image *image)
 {
-    return asi_client_image_is_open(image) ? asi_load_acquire_i64(&image->position) : image->final_position;
+    const int64_t position = asi_load_acquire_i64(&image->position);
+    const int64_t flow_position = asi_load_acquire_i64(&image->flow_position);
+    const bool is_cut_off = position < flow_position && !asi_client_image_is_open(image) &&
+        flow_position >= image->final_end_of_stream_position;
+    return is_cut_off ? flow_position : position; /* passes a message that the end of the stream cut off */
 }
 
 int64_t as_image_flow_position(const as_image *image)
@@ -176,8 +173,7 @@ int64_t as_image_end_of_stream_position(const as_image *image)
 
 bool as_image_is_end_of_stream(const as_image *image)
 {
-    return asi_client_image_is_open(image) ? as_image_position(image) >= as_image_end_of_stream_position(image) :
-        image->final_is_end_of_stream;
+    return as_image_position(image) >= as_image_end_of_stream_position(image);
 }
 
 bool as_image_is_publication_revoked(const as_image *image)

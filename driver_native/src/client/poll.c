@@ -70,7 +70,7 @@ ALWAYS_INLINE void fill_header(as_header *header, const as_image *image, const p
 
 ALWAYS_INLINE void advance(as_image *image, int64_t from, int64_t to)
 {
-    if (to > from && asi_client_image_can_poll(image))
+    if (to > from)
     {
         asi_client_image_advance(image, to);
     }

@@ -141,12 +141,11 @@ struct as_image
     /* Polling thread, release; any, acquire. Where the next poll begins. Not read back from the counter, because the driver
        takes that away from a client that was paused, and another may own it by then. */
     int64_t position;
-    int64_t flow_position; /* likewise; stored before `position`, never below it. See pass_unfinished in batch.c */
+    int64_t flow_position; /* likewise; stored before `position`, never below it while the image has its counter. See
+                              pass_unfinished in batch.c */
     /* Written by the conductor when it closes the image, is_closed last (release). */
     bool is_closed;
-    bool final_is_end_of_stream;
     bool final_is_revoked;
-    int64_t final_position;
     int64_t final_end_of_stream_position;
     int32_t reference_count; /* one for the conductor, plus those of the application; atomic */
     int32_t watch_count;     /* one for the references, plus those that may only ask whether it is closed; atomic */
@@ -270,17 +269,17 @@ static inline bool asi_client_image_has_frame(const as_image *image, const asi_f
             asi_log_term_id_of_position(position, image->position_bits, image->initial_term_id), 1);
 }
 
-/* Shows the driver how much may be sent. A closed image has returned its counter, and the driver may have reused it: the caller
- * has checked asi_client_image_can_poll. */
+/* Shows the driver how much may be sent. A closed image has returned its counter, and the driver may have reused it. */
 static inline void asi_client_image_advance_flow(as_image *image, int64_t position)
 {
-    if (__builtin_expect(position > asi_load_relaxed_i64(&image->flow_position), 1))
+    if (__builtin_expect(position > asi_load_relaxed_i64(&image->flow_position), 1) && asi_client_image_can_poll(image))
     {
         asi_store_release_i64(&image->flow_position, position);
         asi_store_release_i64(image->subscriber_position, position);
     }
 }
 
+/* Also of an image that closed during the poll: its messages have been handed out. */
 static inline void asi_client_image_advance(as_image *image, int64_t position)
 {
     asi_client_image_advance_flow(image, position);

@@ -17,6 +17,7 @@ static as_result last_error;
 static char last_error_text[1024];
 static int64_t last_position;
 static bool poll_columns;
+static bool is_slow; /* the next message is handled for so long that live is lost meanwhile */
 static asi_rand *chance; /* of a run by seed; NULL: nothing is left to it */
 
 static uint64_t below(uint64_t bound) { return asi_rand_u64(chance) % bound; }
@@ -55,6 +56,12 @@ static as_action on_message(void *context, const uint8_t *data, int64_t length, 
     CHECK(NULL != header->image); /* of its end: it may have begun in another */
     CHECK(header->position > last_position);
     last_position = header->position;
+    if (is_slow)
+    {
+        is_slow = false;
+        publish_messages(60); /* three windows: they are accepted once the reader is given up */
+        CHECK(as_image_is_closed(header->image));
+    }
     return AS_ACTION_CONTINUE;
 }
 
@@ -318,6 +325,26 @@ static void live_lost_to_flow_control_is_replayed(void)
     STEP_UNTIL(R.read == R.published && as_persistent_subscription_is_live(subscription));
     CHECK_I64(counter_value(116), 3);
     CHECK_I64(counter_value(117), 4);
+    CHECK_I64(errors, 0);
+    close_all();
+}
+
+/* What was handed out before it, in the same poll, does not come again. */
+static void live_lost_within_a_poll_is_replayed_from_there(void)
+{
+    client_rig_open();
+    record_stream(IPC);
+    publish_messages(10);
+    as_persistent_options options = persistent_options();
+    options.live_channel = "aeron:ipc?tether=false";
+    open_subscription(&options);
+    STEP_UNTIL(R.read == R.published && as_persistent_subscription_is_live(subscription));
+    publish_messages(3);
+    is_slow = true;
+    STEP_UNTIL(left == 1);
+    STEP_UNTIL(R.read == R.published && as_persistent_subscription_is_live(subscription));
+    CHECK(!is_slow);
+    CHECK_I64(last_position, as_publication_position(R.publication));
     CHECK_I64(errors, 0);
     close_all();
 }
@@ -598,6 +625,7 @@ int main(void)
     RUN(a_position_between_messages_goes_on_there);
     RUN(a_first_message_that_was_read_in_part_comes_again_in_whole);
     RUN(live_lost_to_flow_control_is_replayed);
+    RUN(live_lost_within_a_poll_is_replayed_from_there);
     RUN(a_message_that_began_live_ends_in_the_replay);
     RUN(an_archive_that_restarts_while_live_is_not_missed);
     RUN(an_archive_that_restarts_while_replaying_goes_on_there);

@@ -223,7 +223,7 @@ static void counters_of_others_are_left_alone(scripted *s)
     CHECK_I64(position->value, 64);
     CHECK_I64(as_subscription_poll(r.subscription, lose_counter_in_poll, s, 1), 1);
     CHECK_I64(position->value, 4096);
-    CHECK_I64(as_image_position(image), 64);
+    CHECK_I64(as_image_position(image), 128);
     s->log.metadata->end_of_stream_position = 4096;
     CHECK(!as_image_is_end_of_stream(image));
     position->value = 0;
@@ -248,9 +248,70 @@ static void counters_of_others_are_left_alone(scripted *s)
     send_image_gone(s, 5000, constants.registration_id);
     scripted_run(s, 1);
     CHECK(as_image_is_closed(image));
-    CHECK_I64(as_image_position(image), 64);
+    CHECK_I64(as_image_position(image), 128);
     CHECK(!as_image_is_end_of_stream(image));
     as_image_release(image);
+}
+
+static void lose_image_in_poll(void *context, const uint8_t *data, int64_t length, const as_header *header)
+{
+    scripted *s = context;
+    as_image_constants constants;
+    as_image_get_constants(header->image, &constants);
+    send_image_gone(s, constants.correlation_id, constants.subscription_registration_id);
+    scripted_run(s, 1);
+    CHECK(as_image_is_closed(header->image));
+    (void)data;
+    (void)length;
+}
+
+static as_action lose_image_controlled(void *context, const uint8_t *data, int64_t length, const as_header *header)
+{
+    lose_image_in_poll(context, data, length, header);
+    return AS_ACTION_COMMIT;
+}
+
+static as_image *polled; /* a block has no header */
+
+static void lose_image_in_block(void *context, const uint8_t *block, int64_t length, int32_t session_id, int32_t term_id)
+{
+    const as_header header = { .image = polled };
+    (void)session_id;
+    (void)term_id;
+    lose_image_in_poll(context, block, length, &header);
+}
+
+/* The driver takes the image back while its message is handled: who reads on elsewhere begins behind that message. */
+static void the_position_is_behind_what_was_handed_out(void)
+{
+    for (int kind = 0; kind < 3; kind++)
+    {
+        scripted s;
+        scripted_resources r;
+        scripted_open(&s);
+        CHECK_I64(scripted_add(&s, &r, 0), AS_OK);
+        CHECK_I64(scripted_add(&s, &r, 2), AS_OK);
+        as_subscription_constants constants;
+        as_subscription_get_constants(r.subscription, &constants);
+        send_image(&s, 5000, constants.registration_id, POSITION_COUNTER, s.log_path);
+        scripted_run(&s, 1);
+        polled = as_subscription_image_at(r.subscription, 0);
+        for (int i = 0; i < 2; i++)
+        {
+            CHECK(as_publication_offer(r.publication, (const uint8_t *)"hello", 5) > 0);
+        }
+        const int64_t end = 2 == kind ? 128 : 64; /* a block has both messages */
+        s.log.metadata->end_of_stream_position = end;
+        const int64_t taken = 0 == kind ? as_image_poll(polled, lose_image_in_poll, &s, 10) :
+            1 == kind ? as_image_controlled_poll(polled, lose_image_controlled, &s, 10) :
+            as_image_block_poll(polled, lose_image_in_block, &s, 4096);
+        CHECK_I64(taken, 2 == kind ? 128 : 1);
+        CHECK_I64(as_image_position(polled), end);
+        CHECK(as_image_is_end_of_stream(polled));
+        CHECK_I64(*asi_counter_addr(&s.counters.counters, POSITION_COUNTER), 0); /* it is the driver's again */
+        as_image_release(polled);
+        scripted_close(&s);
+    }
 }
 
 static as_action count_controlled(void *context, const uint8_t *data, int64_t length, const as_header *header)
@@ -543,6 +604,7 @@ int main(void)
     RUN_SCRIPTED(images_wait_in_turns);
     RUN_SCRIPTED(mappings_are_shared_and_linger);
     RUN_SCRIPTED(counters_of_others_are_left_alone);
+    RUN(the_position_is_behind_what_was_handed_out);
     RUN_SCRIPTED(frames_of_another_lap_are_not_read);
     RUN_SCRIPTED(publication_error_reaches_the_handler);
     RUN_SCRIPTED(short_events_are_reported_and_passed_over);
