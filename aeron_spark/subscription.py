@@ -56,11 +56,11 @@ class Source(Handle):
                 out = ffi.new("as_controlled_assembler **")
                 check(lib.as_controlled_assembler_open(lib.asp_on_message, self._callbacks.context, out))
                 self._assembler = ffi.gc(out[0], lib.as_controlled_assembler_close)
-            self._handler = handler
+            outer, self._handler = self._handler, handler
             try:
                 count = self._poll(source, _ON_FRAGMENT, self._assembler, limit)
             finally:
-                self._handler = None
+                self._handler = outer
             self._callbacks.reraise()
             if count < 0:
                 raise error(count)

@@ -117,6 +117,28 @@ def test_a_handler_that_returns_anything_else_is_refused(pair: tuple[Publication
     assert receive(subscription, 1)[0]["value"] == b"x"
 
 
+def test_a_poll_in_its_own_handler_is_refused_and_no_message_comes_twice(
+    pair: tuple[Publication, Subscription],
+) -> None:
+    publication, subscription = pair
+    publication.offer_batch([b"a", b"b"])
+    seen: list[bytes] = []
+    with subscription.wait_image(10) as image, subscription.wait_image(10) as same:
+
+        def within(message: bytes, _header: Header) -> None:
+            seen.append(message)
+            for one in (image, same, subscription):
+                with pytest.raises(UsageError, match="polled by another thread or from its own handler"):
+                    one.poll(within)
+                with pytest.raises(UsageError, match="polled by another thread or from its own handler"):
+                    one.poll_batch()
+
+        assert image.poll(within) == 2
+        assert seen == [b"a", b"b"]
+        assert image.position == 128
+        assert image.poll(within) == 0
+
+
 def test_claim_is_published_and_an_exception_aborts_it(pair: tuple[Publication, Subscription]) -> None:
     publication, subscription = pair
     with publication.try_claim(5) as view:

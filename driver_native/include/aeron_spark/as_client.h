@@ -351,6 +351,7 @@ bool as_image_is_publication_revoked(const as_image *image);
 int32_t as_image_active_transport_count(const as_image *image);
 /* True when a frame is ready to be polled. */
 bool as_image_has_data(const as_image *image);
+/* Polls of one image. In a handler of its own poll, each is refused (AS_E_USAGE), and so is as_image_set_position. */
 int64_t as_image_poll(as_image *image, as_fragment_handler handler, void *context, int64_t limit) AS_MUST_USE;
 int64_t as_image_controlled_poll(as_image *image, as_controlled_handler handler, void *context, int64_t limit) AS_MUST_USE;
 int64_t as_image_bounded_poll(

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <time.h>
 
+#include "client/image.h"
 #include "client/lock.h"
 #include "client/poll.h"
 #include "client/publication.h"
@@ -424,6 +425,11 @@ static take_outcome take_columns(as_image *image, as_columns *columns, as_result
         if (!asi_client_image_owns_position(image))
         {
             return TAKE_ALL; /* the conductor is about to close it */
+        }
+        if (asi_load_relaxed_bool(&image->is_polled))
+        {
+            *result = asi_client_image_refuse_poll(image);
+            return TAKE_FAILED;
         }
         const int64_t position = asi_load_relaxed_i64(&image->position);
         const int64_t offset = position & (image->term_length - 1);

@@ -147,11 +147,22 @@ int64_t as_image_flow_position(const as_image *image)
     return asi_load_acquire_i64(&image->flow_position);
 }
 
+__attribute__((cold, noinline)) as_result asi_client_image_refuse_poll(const as_image *image)
+{
+    return !asi_client_image_can_poll(image) ? AS_OK :
+        asi_fail(AS_E_USAGE, 0, "image of session %d, stream %d is polled by another thread or from its own handler",
+            image->session_id, image->stream_id);
+}
+
 as_result as_image_set_position(as_image *image, int64_t position)
 {
     if (!asi_client_image_can_poll(image))
     {
         return asi_fail(AS_E_CLOSED, 0, "image of session %d, stream %d is closed", image->session_id, image->stream_id);
+    }
+    if (asi_load_relaxed_bool(&image->is_polled))
+    {
+        return asi_client_image_refuse_poll(image); /* the poll would set the position back */
     }
     const int64_t current = asi_load_relaxed_i64(&image->position);
     const int64_t end_of_term = (current & ~(int64_t)(image->term_length - 1)) + image->term_length;

@@ -12,5 +12,7 @@ void asi_client_image_free(as_image *image);
  * no lock is needed. */
 as_image *asi_client_image_watch(as_image *image);
 void asi_client_image_unwatch(as_image *image);
+/* What a refused poll returns: 0 when the image is closed, AS_E_USAGE when another poll is running. Polling thread, no lock. */
+as_result asi_client_image_refuse_poll(const as_image *image) AS_MUST_USE;
 
 #endif

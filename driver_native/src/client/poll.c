@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "client/image.h"
 #include "client/lock.h"
 #include "term/frame_walk.h"
 
@@ -68,19 +69,31 @@ ALWAYS_INLINE void fill_header(as_header *header, const as_image *image, const p
     header->image = (as_image *)(uintptr_t)image;
 }
 
-ALWAYS_INLINE void advance(as_image *image, int64_t from, int64_t to)
-{
-    if (to > from)
-    {
-        asi_client_image_advance(image, to);
-    }
-}
-
 __attribute__((cold, noinline)) static as_result fail_broken(const as_image *image, int64_t position)
 {
     return asi_fail(AS_E_DATA, 0,
         "broken frame at position %" PRId64 " of session %d, stream %d (%s), its publisher has written an invalid length",
         position, image->session_id, image->stream_id, image->source_identity);
+}
+
+/* A poll within a poll would hand the same frames out, and the outer one would set the position back. */
+ALWAYS_INLINE bool begin_poll(as_image *image)
+{
+    if (!asi_client_image_can_poll(image) || asi_load_relaxed_bool(&image->is_polled))
+    {
+        return false;
+    }
+    asi_store_relaxed_bool(&image->is_polled, true);
+    return true;
+}
+
+ALWAYS_INLINE void end_poll(as_image *image, int64_t from, int64_t to)
+{
+    if (to > from)
+    {
+        asi_client_image_advance(image, to);
+    }
+    asi_store_relaxed_bool(&image->is_polled, false);
 }
 
 static inline as_result check_poll(const void *handler, int64_t limit)
@@ -93,9 +106,9 @@ static inline as_result check_poll(const void *handler, int64_t limit)
 ALWAYS_INLINE int64_t poll_image(
     as_image *image, as_fragment_handler handler, void *context, int64_t limit_position, int64_t limit)
 {
-    if (!asi_client_image_can_poll(image))
+    if (!begin_poll(image))
     {
-        return 0;
+        return asi_client_image_refuse_poll(image);
     }
     poll_range range = start_poll(image, limit_position);
     asi_walk_step step;
@@ -117,7 +130,7 @@ ALWAYS_INLINE int64_t poll_image(
         handler(context, header.frame + AS_FRAME_HEADER_LENGTH, range.walk.frame_length - AS_FRAME_HEADER_LENGTH,
             &header);
     } while (fragments < limit && asi_client_image_is_open(image));
-    advance(image, range.position, range.term_position + range.walk.offset);
+    end_poll(image, range.position, range.term_position + range.walk.offset);
     const bool is_broken = ASI_WALK_BROKEN == step && 0 == fragments;
     return is_broken ? (int64_t)fail_broken(image, range.term_position + range.walk.offset) : fragments;
 }
@@ -139,9 +152,9 @@ int64_t as_image_poll(as_image *image, as_fragment_handler handler, void *contex
 ALWAYS_INLINE int64_t controlled_poll_image(
     as_image *image, as_controlled_handler handler, void *context, int64_t limit_position, int64_t limit)
 {
-    if (!asi_client_image_can_poll(image))
+    if (!begin_poll(image))
     {
-        return 0;
+        return asi_client_image_refuse_poll(image);
     }
     poll_range range = start_poll(image, limit_position);
     asi_walk_step step;
@@ -170,12 +183,11 @@ ALWAYS_INLINE int64_t controlled_poll_image(
         fragments++;
         if (AS_ACTION_COMMIT == action)
         {
-            const int64_t committed = range.term_position + range.walk.offset;
-            advance(image, range.position, committed);
-            range.position = committed;
+            range.position = range.term_position + range.walk.offset;
+            asi_client_image_advance(image, range.position);
         }
     } while (fragments < limit && AS_ACTION_BREAK != action && asi_client_image_is_open(image));
-    advance(image, range.position, range.term_position + range.walk.offset);
+    end_poll(image, range.position, range.term_position + range.walk.offset);
     const bool is_broken = ASI_WALK_BROKEN == step && 0 == fragments;
     return is_broken ? (int64_t)fail_broken(image, range.term_position + range.walk.offset) : fragments;
 }
@@ -195,9 +207,9 @@ int64_t as_image_controlled_poll(as_image *image, as_controlled_handler handler,
 int64_t as_image_block_poll(as_image *image, as_block_handler handler, void *context, int64_t limit_bytes)
 {
     const as_result result = check_poll((const void *)handler, limit_bytes);
-    if (AS_OK != result || !asi_client_image_can_poll(image))
+    if (AS_OK != result || !begin_poll(image))
     {
-        return result;
+        return AS_OK != result ? result : asi_client_image_refuse_poll(image);
     }
     poll_range range = start_poll(image, INT64_MAX);
     const int64_t begin = range.walk.offset;
@@ -222,18 +234,15 @@ int64_t as_image_block_poll(as_image *image, as_block_handler handler, void *con
             break;
         }
     }
-    if (NULL == first)
-    {
-        return ASI_WALK_BROKEN == step ? (int64_t)fail_broken(image, range.term_position + range.walk.offset) : 0;
-    }
     asi_fence_acquire();
-    if (!asi_client_image_has_frame(image, first, range.position))
+    const bool has_block = NULL != first && asi_client_image_has_frame(image, first, range.position);
+    if (has_block)
     {
-        return 0;
+        handler(context, (const uint8_t *)first, end - begin, image->session_id, first->term_id);
     }
-    handler(context, (const uint8_t *)first, end - begin, image->session_id, first->term_id);
-    advance(image, range.position, range.term_position + end);
-    return end - begin;
+    end_poll(image, range.position, has_block ? range.term_position + end : range.position);
+    const bool is_broken = ASI_WALK_BROKEN == step && NULL == first;
+    return is_broken ? (int64_t)fail_broken(image, range.term_position + range.walk.offset) : has_block ? end - begin : 0;
 }
 
 /* -- all images --------------------------------------------------------------------------------------------------------- */

@@ -146,6 +146,7 @@ struct as_image
     /* Written by the conductor when it closes the image, is_closed last (release). */
     bool is_closed;
     bool final_is_revoked;
+    bool is_polled; /* polling thread, relaxed: a poll hands frames out and moves the position when its handler has returned */
     int64_t final_end_of_stream_position;
     int32_t reference_count; /* one for the conductor, plus those of the application; atomic */
     int32_t watch_count;     /* one for the references, plus those that may only ask whether it is closed; atomic */
