@@ -47,7 +47,7 @@ typedef struct as_client_options
     const char *dir_writers;          /* who may have write permission for directory and cnc.dat: owner, group, all;
                                          NULL: AERON_SPARK_DIR_WRITERS, else group */
     const char *client_name;          /* NULL: none; part of the heartbeat counter's label */
-    int64_t driver_timeout_ns;        /* connect, answer to a command and driver heartbeat age; default 10 s */
+    int64_t driver_timeout_ns;        /* connect, answer to a command and driver heartbeat age (2 s or more); default 10 s */
     int64_t keepalive_interval_ns;    /* default 500 ms */
     int64_t idle_sleep_ns;            /* of the conductor thread; default 16 ms */
     int64_t resource_linger_ns;       /* log buffers stay mapped this long after their last use; default 3 s */

@@ -56,7 +56,7 @@ static as_result attach(as_client *client, int64_t *pause_ns)
     }
     const int64_t heartbeat_ms = asi_cnc_driver_heartbeat(&client->cnc);
     const int64_t age_ms = asi_wrap_sub_i64(asi_clock_ms(&client->clock), heartbeat_ms);
-    if (heartbeat_ms > 0 && age_ms <= client->options.driver_timeout_ns / NS_PER_MS)
+    if (heartbeat_ms > 0 && age_ms <= asi_client_heartbeat_age_ms(client))
     {
         return AS_OK;
     }

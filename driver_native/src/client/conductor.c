@@ -399,18 +399,18 @@ static bool is_own_heartbeat(const asi_counters *counters, int32_t counter_id, v
 static void keep_alive(as_client *client)
 {
     const int64_t now_ms = asi_clock_ms(&client->clock);
-    const int64_t timeout_ms = client->options.driver_timeout_ns / 1000000;
+    const int64_t allowed_ms = asi_client_heartbeat_age_ms(client);
     const int64_t driver_ms = asi_ring_mpsc_consumer_heartbeat(&client->ring);
     if (AS_NULL_VALUE == driver_ms)
     {
         asi_conductor_terminate(client, AS_E_TIMEOUT, ASI_CLIENT_DRIVER_TIMEOUT, "the media driver has been shut down");
         return;
     }
-    if (now_ms - timeout_ms > driver_ms) /* in this form no value from the driver overflows */
+    if (now_ms - allowed_ms > driver_ms) /* in this form no value from the driver overflows */
     {
         char text[ASI_CLIENT_TEXT_CAPACITY];
-        snprintf(text, sizeof(text), "the media driver's last heartbeat is %" PRId64 " ms old, more than the driver timeout of %"
-            PRId64 " ms", asi_wrap_sub_i64(now_ms, driver_ms), timeout_ms);
+        snprintf(text, sizeof(text), "the media driver's last heartbeat is %" PRId64 " ms old, more than the %" PRId64
+            " ms of the driver timeout (at least %d)", asi_wrap_sub_i64(now_ms, driver_ms), allowed_ms, ASI_CLIENT_HEARTBEAT_AGE_MIN_MS);
         asi_conductor_terminate(client, AS_E_TIMEOUT, ASI_CLIENT_DRIVER_TIMEOUT, text);
         return;
     }

@@ -26,6 +26,9 @@
 #define ASI_CLIENT_NAME_MAX_LENGTH 100
 #define ASI_CLIENT_TEXT_CAPACITY 1024
 
+/* A driver writes its heartbeat at each timer interval, by default once a second: one that is younger says nothing of a death. */
+#define ASI_CLIENT_HEARTBEAT_AGE_MIN_MS 2000
+
 /* Codes of fatal conditions; the numbers are the stock C client's. Spec: 03 §4. */
 enum
 {
@@ -143,10 +146,10 @@ struct as_image
     int64_t position;
     int64_t flow_position; /* likewise; stored before `position`, never below it while the image has its counter. See
                               pass_unfinished in batch.c */
+    bool is_polled; /* polling thread, relaxed: a poll hands frames out and moves the position when its handler has returned */
     /* Written by the conductor when it closes the image, is_closed last (release). */
     bool is_closed;
     bool final_is_revoked;
-    bool is_polled; /* polling thread, relaxed: a poll hands frames out and moves the position when its handler has returned */
     int64_t final_end_of_stream_position;
     int32_t reference_count; /* one for the conductor, plus those of the application; atomic */
     int32_t watch_count;     /* one for the references, plus those that may only ask whether it is closed; atomic */
@@ -238,6 +241,13 @@ struct as_client
     int64_t next_keepalive_ns;
     int32_t heartbeat_counter_id; /* AS_NULL_VALUE until the driver has created it */
 };
+
+/* How old the heartbeat of a live driver may be. */
+static inline int64_t asi_client_heartbeat_age_ms(const as_client *client)
+{
+    const int64_t timeout_ms = client->options.driver_timeout_ns / 1000000;
+    return timeout_ms < ASI_CLIENT_HEARTBEAT_AGE_MIN_MS ? ASI_CLIENT_HEARTBEAT_AGE_MIN_MS : timeout_ms;
+}
 
 /* -- images, as the polling thread sees them ----------------------------------------------------------------------------- */
 

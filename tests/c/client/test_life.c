@@ -539,7 +539,7 @@ static void fatal_conditions(void)
         int64_t pending;
         CHECK_I64(as_client_async_add_publication(s.client, CHANNEL, STREAM, &pending), AS_OK);
         end_client(&s, how);
-        for (int i = 0; i < 2000 && !as_client_is_closed(s.client); i++)
+        for (int i = 0; i < 4000 && !as_client_is_closed(s.client); i++)
         {
             scripted_run(&s, 1);
         }
@@ -596,6 +596,31 @@ static void fatal_conditions(void)
     }
 }
 
+/* The timeout of calls may be shorter than the interval of the driver's heartbeat, which is a second. */
+static void a_short_timeout_is_no_death_of_the_driver(void)
+{
+    scripted s;
+    as_client_options options;
+    scripted_create(&s);
+    scripted_publish(&s);
+    scripted_options(&s, &options);
+    options.driver_timeout_ns = 200000000;
+    s.is_heart_stopped = true;
+    s.now_ns += 990000000;
+    const asi_clock clock = { .nano_time = scripted_nano_time, .epoch_ms = scripted_epoch_ms, .context = &s };
+    CHECK_I64(asi_client_open_with_clock(&options, &clock, &s.client), AS_OK);
+    for (int i = 0; i < 5; i++)
+    {
+        asi_ring_mpsc_set_consumer_heartbeat(&s.ring, scripted_epoch_ms(&s));
+        scripted_run(&s, 1000);
+        CHECK(!as_client_is_closed(s.client));
+    }
+    scripted_run(&s, 1600); /* the next keepalive after 2 s without a heartbeat */
+    CHECK(as_client_is_closed(s.client));
+    CHECK(NULL != strstr(s.error_text, "ms old, more than the 2000 ms"));
+    scripted_close(&s);
+}
+
 int main(void)
 {
     RUN_SCRIPTED(poll_keeps_what_it_polls);
@@ -610,5 +635,6 @@ int main(void)
     RUN_SCRIPTED(short_events_are_reported_and_passed_over);
     RUN_SCRIPTED(random_events);
     RUN(fatal_conditions);
+    RUN(a_short_timeout_is_no_death_of_the_driver);
     return 0;
 }

@@ -28,7 +28,7 @@ static void no_driver(void)
     refused(&s, AS_E_TIMEOUT, "no heartbeat");
     asi_ring_mpsc_set_consumer_heartbeat(&s.ring, -1);
     refused(&s, AS_E_TIMEOUT, "shut down");
-    asi_ring_mpsc_set_consumer_heartbeat(&s.ring, scripted_epoch_ms(&s) - 1001);
+    asi_ring_mpsc_set_consumer_heartbeat(&s.ring, scripted_epoch_ms(&s) - 2001);
     refused(&s, AS_E_TIMEOUT, "ms old");
     *(int32_t *)(void *)s.cnc.map.base = 0x10000; /* 1.0.0 */
     refused(&s, AS_E_DATA, "version");
