@@ -15,7 +15,7 @@ from aeron_spark._native.handle import Handle
 from aeron_spark.channel import ChannelUri
 from aeron_spark.config import default_aeron_dir
 from aeron_spark.counters import Counter
-from aeron_spark.errors import AeronError, ClosedError
+from aeron_spark.errors import AeronError
 from aeron_spark.publication import ExclusivePublication, Publication
 from aeron_spark.subscription import Subscription, image_info
 from aeron_spark.types import ImageInfo, RegistrationId, SessionId, StreamId
@@ -30,12 +30,15 @@ class Client(Handle):
     """Connection to the driver of a directory, with a conductor thread of its own.
 
     `aeron_dir`: default is `AERON_DIR`, else `/dev/shm/aeron-<user>`. `timeout` (seconds, 10) bounds connecting, each answer
-    of the driver, and the age of its heartbeat; mappings of what was closed go after `resource_linger` (seconds, 3). What is
-    not given comes from the stock client's variables where they are set (`AERON_DRIVER_TIMEOUT` in ms, `AERON_CLIENT_NAME`,
-    ...). Handlers run on the conductor's thread, which waits for them: in one, `is_closed` can be asked, and any other call of
-    the client, or of what was made from it, also `close`, raises UsageError. `on_error` gets what fails outside of any call, by
-    default it is printed to stderr; after a fatal one (driver gone) `is_closed` is True, and calls of what was made from the
-    client raise ClosedError. It is still to be closed, behind the handler.
+    of the driver, and the age of its heartbeat, which may be 2 s in any case; mappings of what was closed go after
+    `resource_linger` (seconds, 3). What is not given comes from the stock client's variables where they are set
+    (`AERON_DRIVER_TIMEOUT` in ms, `AERON_CLIENT_NAME`, ...).
+
+    Handlers run on the conductor's thread, which waits for them: in one, `is_closed` can be asked, and any other call of the
+    client, or of what was made from it, also `close`, raises UsageError. `on_error` gets what fails outside of any call, by
+    default it is printed to stderr; after a fatal one (driver gone) `is_closed` is True, also of what was made from the
+    client, whose calls raise ClosedError (`offer` gives `Outcome.CLOSED`, `is_connected` is False, an image keeps its
+    `position`). All of it is still to be closed, behind the handler.
 
     WaitTimeoutError: no live driver there; DataLossError: another version of the directory's files.
     Thread rule: any thread.
@@ -89,27 +92,13 @@ class Client(Handle):
             options.on_publication_error = lib.asp_on_publication_error
         out = ffi.new("as_client **")
         check(lib.as_client_open(options, out))
-        super().__init__(out[0], lib.as_client_close, callbacks=self._callbacks)
+        super().__init__(out[0], lib.as_client_close, callbacks=self._callbacks, is_gone=lib.as_client_is_closed)
 
     @property
     def client_id(self) -> int:
         """Id of this client at its driver."""
         with self._use() as client:
             return int(lib.as_client_id(client))
-
-    @property
-    def is_closed(self) -> bool:
-        """True once this client was closed, by its owner or by a fatal error: driver gone, or keepalives too late."""
-        pointer = self._pointer
-        if pointer is None:
-            return True
-        if self._is_notified():  # until the handler returns, nobody frees the client
-            return lib.as_client_is_closed(pointer)
-        try:
-            with self._use() as client:
-                return lib.as_client_is_closed(client)
-        except ClosedError:
-            return True
 
     def add_publication(self, channel: str | ChannelUri, stream_id: int) -> Publication:
         """Publication that several threads may use, shared with equal ones of this client.

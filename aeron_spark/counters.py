@@ -13,6 +13,7 @@ from aeron_spark._native.callback import Callbacks
 from aeron_spark._native.check import c_path, check
 from aeron_spark._native.handle import Handle
 from aeron_spark.config import default_aeron_dir
+from aeron_spark.errors import ClosedError
 from aeron_spark.types import NULL_VALUE, CounterId, RegistrationId
 
 _BLOCK_ROWS = 1024
@@ -159,25 +160,35 @@ class Counter(Handle):
     """A counter of a client; made by `Client.add_counter`, gone when closed. Any thread."""
 
     def __init__(self, client: Handle, pointer: Any) -> None:
-        super().__init__(pointer, lib.as_counter_close, client)
+        super().__init__(pointer, lib.as_counter_close, client, is_gone=lib.as_counter_is_closed)
         self.counter_id = CounterId(lib.as_counter_id(pointer))
         self.registration_id = RegistrationId(lib.as_counter_registration_id(pointer))
 
     @property
     def value(self) -> int:
-        """Current value."""
+        """Current value; ClosedError once closed."""
         with self._use() as counter:
-            return int(lib.as_counter_get(counter))
+            value = int(lib.as_counter_get(counter))
+            self._refuse_gone(counter)
+            return value
 
     @value.setter
     def value(self, value: int) -> None:
         with self._use() as counter:
             lib.as_counter_set(counter, value)
+            self._refuse_gone(counter)
 
     def add(self, delta: int) -> int:
-        """Add atomically and return the value before."""
+        """Add atomically and return the value before; ClosedError once closed."""
         with self._use() as counter:
-            return int(lib.as_counter_add(counter, delta))
+            before = int(lib.as_counter_add(counter, delta))
+            self._refuse_gone(counter)
+            return before
+
+    def _refuse_gone(self, pointer: Any) -> None:
+        super()._refuse_gone(pointer)
+        if lib.as_counter_is_closed(pointer):
+            raise ClosedError(f"counter {self.counter_id} is closed: the driver has taken it back, add it again")
 
 
 def request_termination(aeron_dir: str | os.PathLike[str], token: bytes = b"") -> None:

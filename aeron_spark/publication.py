@@ -52,7 +52,7 @@ class Publication(Handle):
     """
 
     def __init__(self, client: Handle, pointer: Any) -> None:
-        super().__init__(pointer, lib.as_publication_close, client)
+        super().__init__(pointer, lib.as_publication_close, client, is_gone=lib.as_publication_is_closed)
         raw = ffi.new("as_publication_constants *")
         lib.as_publication_get_constants(pointer, raw)
         self.constants = PublicationConstants(
@@ -90,13 +90,17 @@ class Publication(Handle):
     def position(self) -> Position:
         """Position after the last message; ClosedError once closed."""
         with self._use() as publication:
-            return self._opened(lib.as_publication_position(publication))
+            position = Position(lib.as_publication_position(publication))
+            self._refuse_gone(publication)
+            return position
 
     @property
     def position_limit(self) -> Position:
         """Position that flow control lets the publication reach now."""
         with self._use() as publication:
-            return self._opened(lib.as_publication_position_limit(publication))
+            limit = Position(lib.as_publication_position_limit(publication))
+            self._refuse_gone(publication)
+            return limit
 
     @property
     def is_connected(self) -> bool:
@@ -204,13 +208,6 @@ class Publication(Handle):
         """Close and revoke the stream: subscribers do not receive what they have not read."""
         self._release = lib.as_publication_revoke
         self.close()
-
-    def _opened(self, position: int) -> Position:
-        """The position; if the client is closed, and this with it, any call of the client raises the reason."""
-        if position == Outcome.CLOSED and self._parent is not None:
-            with self._parent._use() as client:
-                check(lib.as_client_next_session_id(client, self.stream_id, ffi.new("int32_t *")))
-        return Position(position)
 
     def _outcome(self, result: int) -> Position | Outcome:
         if result == lib.AS_PUBLICATION_ERROR:

@@ -32,9 +32,16 @@ class Source(Handle):
     """What a subscription and an image have in common: polls that end in messages or in columns."""
 
     def __init__(
-        self, pointer: Any, release: Callable[[Any], object], parent: Handle, *, poll: Any, poll_columns: Any
+        self,
+        pointer: Any,
+        release: Callable[[Any], object],
+        parent: Handle,
+        *,
+        is_gone: Callable[[Any], bool] | None = None,
+        poll: Any,
+        poll_columns: Any,
     ) -> None:
-        super().__init__(pointer, release, parent)
+        super().__init__(pointer, release, parent, is_gone=is_gone)
         self._poll = poll
         self._poll_columns = poll_columns
         self._assembler: Any = None
@@ -64,6 +71,8 @@ class Source(Handle):
             self._callbacks.reraise()
             if count < 0:
                 raise error(count)
+            if count == 0:
+                self._refuse_gone(source)
             return int(count)
 
     def poll_batch(
@@ -117,6 +126,7 @@ class Subscription(Source):
             pointer,
             lib.as_subscription_close,
             client,
+            is_gone=lib.as_subscription_is_closed,
             poll=lib.as_subscription_controlled_poll,
             poll_columns=lib.as_subscription_poll_columns,
         )
@@ -144,6 +154,7 @@ class Subscription(Source):
         """Streams of the publishers that are there now; close each when done."""
         found = []
         with self._use() as subscription:
+            self._refuse_gone(subscription)
             index = 0
             while pointer := lib.as_subscription_image_at(subscription, index):
                 found.append(Image(self, pointer))
@@ -153,11 +164,13 @@ class Subscription(Source):
     def image(self, session_id: int) -> Image | None:
         """Stream of one publisher, None if it is not there."""
         with self._use() as subscription:
+            self._refuse_gone(subscription)
             pointer = lib.as_subscription_image_by_session(subscription, session_id)
             return Image(self, pointer) if pointer else None
 
     def _first_image(self) -> Image | None:
         with self._use() as subscription:
+            self._refuse_gone(subscription)
             pointer = lib.as_subscription_image_at(subscription, 0)
             return Image(self, pointer) if pointer else None
 
@@ -195,6 +208,7 @@ class Image(Source):
             pointer,
             lib.as_image_release,
             subscription,
+            is_gone=lib.as_image_is_closed,
             poll=lib.as_image_controlled_poll,
             poll_columns=lib.as_image_poll_columns,
         )

@@ -17,7 +17,9 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from aeron_spark._native._lib import ffi, lib
 from aeron_spark._native.callback import Callbacks, notifying
+from aeron_spark._native.check import check
 from aeron_spark.closing import Closing
 from aeron_spark.errors import ClosedError, UsageError
 
@@ -39,10 +41,12 @@ class Handle(Closing):
         parent: Handle | None = None,
         *,
         callbacks: Callbacks | None = None,
+        is_gone: Callable[[Any], bool] | None = None,
     ) -> None:
-        """`callbacks`: what threads of the C object call, until its release."""
+        """`callbacks`: what threads of the C object call, until its release. `is_gone`: C has closed it by itself."""
         self._release = release
         self._parent = parent
+        self._is_gone = is_gone
         self._children: weakref.WeakValueDictionary[int, Handle] = weakref.WeakValueDictionary()
         self._lock = threading.RLock()
         self._notified: Callbacks | None = callbacks if parent is None else parent._notified
@@ -77,8 +81,32 @@ class Handle(Closing):
 
     @property
     def is_closed(self) -> bool:
-        """True once `close()` was called."""
-        return self._pointer is None
+        """True once `close()` was called, or its client was closed by a fatal error: driver gone, or keepalives too late.
+
+        It is still to be closed then. An image is closed, too, when its publisher has gone; a counter, when the driver
+        takes it back.
+        """
+        pointer = self._pointer
+        if pointer is None or self._is_gone is None:
+            return pointer is None
+        if self._is_notified():  # until the handler returns, nobody frees the object
+            return self._is_gone(pointer)
+        try:
+            with self._use() as pointer:
+                return self._is_gone(pointer)
+        except ClosedError:
+            return True
+
+    def _refuse_gone(self, pointer: Any) -> None:
+        """ClosedError with the reason where a fatal error of its client has closed the object."""
+        if self._is_gone is None or not self._is_gone(pointer):
+            return
+        root = self
+        while root._parent is not None:
+            root = root._parent
+        with root._use() as client:
+            if lib.as_client_is_closed(client):
+                check(lib.as_client_next_session_id(client, 0, ffi.new("int32_t *")))
 
     def close(self) -> None:
         """Close what was made from this object, then the object; again is harmless."""

@@ -14,6 +14,7 @@ import pytest
 from aeron_spark import (
     ArchivingMediaDriver,
     Client,
+    ClosedError,
     Counters,
     MediaDriver,
     PeerError,
@@ -71,6 +72,49 @@ def test_the_death_of_the_driver_is_told(aeron_dir: Path) -> None:
         os.kill(driver.pid, signal.SIGKILL)
         wait_until(lambda: client.is_closed and bool(failures), 20, "the client to notice and to tell")
     driver.close()
+
+
+def test_what_was_made_from_a_client_tells_the_death_of_its_driver(aeron_dir: Path) -> None:
+    driver = MediaDriver(aeron_dir, settings=SETTINGS)
+    with Client(aeron_dir, keepalive_interval=0.05, on_error=lambda _: None) as client:
+        counter = client.add_counter(1234, "mine")
+        counter.value = 41
+        publication = client.add_publication("aeron:ipc", 1)
+        subscription = client.add_subscription("aeron:ipc", 1)
+        publication.wait_connected(10)
+        image = subscription.wait_image(10)
+        made = (counter, publication, subscription, image)
+        assert not any(one.is_closed for one in made)
+        driver.close()
+        wait_until(lambda: client.is_closed, 20, "the client to notice")
+        assert all(one.is_closed for one in made)
+        for call in (
+            lambda: counter.value,
+            lambda: setattr(counter, "value", 42),
+            lambda: counter.add(1),
+            lambda: publication.position,
+            lambda: publication.position_limit,
+            lambda: subscription.poll(lambda *_: None),
+            lambda: subscription.wait_image(0),
+            lambda: subscription.image(1),
+            subscription.images,
+            lambda: image.poll(lambda *_: None),
+        ):
+            with pytest.raises(ClosedError, match="the media driver has been shut down"):
+                call()
+        assert not publication.is_connected
+        assert not subscription.is_connected
+        assert image.position == 0
+
+
+def test_an_image_whose_publisher_has_gone_is_closed_and_no_error(driver: MediaDriver) -> None:
+    with Client(driver.aeron_dir) as client, client.add_subscription("aeron:ipc", 1) as subscription:
+        publication = client.add_publication("aeron:ipc", 1)
+        with subscription.wait_image(10) as image:
+            publication.revoke()
+            wait_until(lambda: image.is_closed, 20, "the image to be closed")
+            assert image.poll(lambda *_: None) == 0
+            assert not subscription.is_closed
 
 
 def test_errors_are_logged(client: Client) -> None:
