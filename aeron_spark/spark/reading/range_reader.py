@@ -79,7 +79,8 @@ class Skipped:
         lost(
             self._options,
             f"recording {part.recording_id}: [{part.start}, {part.end}) was planned to be read from {path} on, but now "
-            f"[{extent.start_position}, {extent.limit_position}) is there: it was purged or truncated meanwhile",
+            f"[{extent.start_position}, {extent.limit_position}) is there: it was purged or truncated meanwhile (a plan that "
+            "Spark has kept reads the same again: load anew)",
             recording_id=part.recording_id,
             position=part.start,
         )

@@ -349,7 +349,7 @@ final class AeronReader implements PartitionReader<ColumnarBatch> {
         if (extent[0] > given || end > extent[1]) {
             throw lost("recording " + recording.id + ": [" + given + ", " + end + ") was planned to be read from "
                 + Path.of(job.get("path").asText(), recording.segmentFile(given)) + " on, but now [" + extent[0] + ", " + extent[1]
-                + ") is there: it was purged or truncated meanwhile");
+                + ") is there: it was purged or truncated meanwhile (a plan that Spark has kept reads the same again: load anew)");
         }
     }
 

@@ -7,10 +7,13 @@ import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.catalog.SupportsWrite;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.catalog.TableProvider;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
+import org.apache.spark.sql.execution.datasources.DataSource;
+import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
@@ -55,9 +58,16 @@ final class AeronTable implements SupportsRead, SupportsWrite {
         return python.capabilities();
     }
 
+    /** The same table without a plan: Spark keeps the first plan with a Python table, and reads no more than that ever after. */
+    @SuppressWarnings("deprecation")
+    private Table anew() {
+        TableProvider source = DataSource.lookupDataSourceV2(python.name(), SQLConf.get()).get();
+        return source.getTable(python.schema(), new Transform[0], Map.of());
+    }
+
     @Override
     public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-        ScanBuilder planning = ((SupportsRead) python).newScanBuilder(options);
+        ScanBuilder planning = ((SupportsRead) (isStreaming ? python : anew())).newScanBuilder(options);
         if (isStreaming) {
             // With engine=python too, which Python's plan says: Spark gives no other reason for an error in Real-Time Mode.
             return () -> new AeronStreamScan(planning.build());
