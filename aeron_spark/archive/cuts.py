@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from aeron_spark.archive.recordings import Recording
 from aeron_spark.archive.segments import Choice, Extent, RecordingColumns
-from aeron_spark.archive.times import TimeIndexInfo, TimePosition
+from aeron_spark.archive.times import TimeIndexInfo, TimePosition, TimeReach
 from aeron_spark.batch import Batches
 from aeron_spark.closing import Closing
 from aeron_spark.errors import UsageError
@@ -117,6 +117,10 @@ class TermCuts(Closing):
         raise _no_times()
 
     index_times_at = times_at
+
+    def time_reach(self, *_: object, **__: object) -> TimeReach:
+        """As `position_at`."""
+        raise _no_times()
 
     def time_index(self, *_: object, **__: object) -> TimeIndexInfo:
         """As `position_at`."""

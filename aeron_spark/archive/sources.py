@@ -24,7 +24,7 @@ from aeron_spark.archive.segments import (
     RecordingColumns,
     RowsOf,
 )
-from aeron_spark.archive.times import TimeIndexInfo, TimePosition
+from aeron_spark.archive.times import TimeIndexInfo, TimePosition, TimeReach
 from aeron_spark.batch import Batches
 from aeron_spark.types import Position
 
@@ -144,6 +144,9 @@ class RecordingSource(Protocol):
 
     def index_times_at(self, recording_id: int, positions: Sequence[int] | pa.Array) -> pa.TimestampArray:
         """When the bytes at `positions` were written, null where the time index has no entry."""
+
+    def time_reach(self, recording_id: int) -> TimeReach:
+        """How far the messages of an active recording have times of the time index."""
 
     def time_index(self, recording_id: int) -> TimeIndexInfo:
         """Summary of the recording's time index."""

@@ -36,6 +36,17 @@ class TimePosition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TimeReach:
+    """How far messages have their times of the time index: those that end at or before `position` have one, or none for good.
+
+    `interval`: seconds; the archive writes the next entry within two of them after the bytes. 0: it writes none any more.
+    """
+
+    position: Position
+    interval: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TimeIndexInfo:
     """Summary of a recording's time index; times in ns since 1970-01-01 UTC, None without entries.
 
@@ -148,6 +159,13 @@ class Times(Handle):
     def time_at(self, recording_id: int, position: int) -> int:
         """When the byte at `position` was written, in ns since 1970-01-01 UTC: as `times_at`."""
         return int(self.times_at(recording_id, [position]).cast(pa.int64())[0].as_py())
+
+    def time_reach(self, recording_id: int) -> TimeReach:
+        """How far the messages of an active recording have times: the index's entries come later than the bytes."""
+        raw = ffi.new("as_time_reach *")
+        with self._use() as folder:
+            check(lib.as_folder_time_reach(folder, recording_id, raw))
+        return TimeReach(position=Position(raw.position), interval=raw.interval_ns / 10**9)
 
     def time_index(self, recording_id: int) -> TimeIndexInfo:
         """Summary of the recording's time index."""

@@ -25,8 +25,6 @@ TIMESTAMP = "timestamp"
 UNITS = ("ns", "us")
 #: The clock's time in ns, by which recordings are merged. No field of SBE can have this name.
 MERGE_TIME = pa.field("time of the merge", pa.timestamp("ns", "UTC"))
-#: Later than any entry of an index.
-_NEVER = 2**62 - 1
 _COLUMNS = {"index": "next_position", "reserved": "reserved_value", "sbe": "value"}
 
 
@@ -109,14 +107,6 @@ class Clock:
         except DataLossError:
             return position  # reading it tells, after the messages before
         return known if position - position % recording.term_buffer_length <= known < position else position
-
-    def reach(self, source: RecordingSource, recording_id: int) -> int:
-        """Up to which message the time index has entries; -1: it has none yet, or what is behind cannot be read."""
-        try:
-            found = source.position_at(recording_id, _NEVER)
-        except DataLossError:
-            return -1
-        return -1 if found.is_rebuilt else found.position
 
     def _first_from(self, source: RecordingSource, recording: Recording, position: int, limit: int) -> int | None:
         part = Range(recording.recording_id, position, limit, limit)

@@ -23,6 +23,7 @@ from aeron_spark.archive.ranges import Range
 from aeron_spark.archive.recordings import Recording
 from aeron_spark.archive.segments import Choice, Extent, Folder
 from aeron_spark.archive.sources import RecordingSource
+from aeron_spark.archive.timed import Timed
 from aeron_spark.batch import DEFAULT_ROWS, joined
 from aeron_spark.errors import AeronError, ClosedError, DataLossError
 from aeron_spark.subscription import Image, Subscription
@@ -48,10 +49,6 @@ MAX_MESSAGE_LENGTH = 16 << 20
 
 #: How long a poll waits for a first message.
 _IDLE_SECONDS = 0.1
-
-#: How long the times of messages are waited for, where the archive writes no entry of its time index. It writes one after each
-#: interval, 10 ms unless set otherwise.
-_INDEX_SECONDS = 2.0
 
 #: Arguments: bytes of the recordings done, all of them, and rows so far.
 OnProgress = Callable[[int, int, int], object]
@@ -194,9 +191,6 @@ class _Place:
     mark: int
     #: More may come.
     is_active: bool = True
-    #: Up to where the time index reached at the last look, and when waiting for more of it ends.
-    timed: int = -1
-    deadline: float | None = None
 
 
 def followed(
@@ -213,6 +207,7 @@ def followed(
     With `end`, up to this position. `selected` gives the recordings as they are now, and where to begin with new ones.
     """
     places: dict[int, _Place] = {}
+    timed = None if rows.index_clock is None else Timed(source)
     while not stop.is_set:
         source.refresh()
         is_active = grew = False
@@ -224,7 +219,7 @@ def followed(
                 places[recording_id] = _Place(begin, _fingerprint(source, recording_id, begin))
             place = places[recording_id]
             at = place.at
-            for batch in _read_on(source, recording, place, rows, bounds, end=end):
+            for batch in _read_on(source, recording, place, rows, bounds, timed=timed, end=end):
                 yield batch
                 if stop.is_set:
                     return
@@ -234,7 +229,14 @@ def followed(
 
 
 def _read_on(
-    source: RecordingSource, recording: Recording, place: _Place, rows: RowMaker, bounds: Bounds, *, end: int | None
+    source: RecordingSource,
+    recording: Recording,
+    place: _Place,
+    rows: RowMaker,
+    bounds: Bounds,
+    *,
+    timed: Timed | None,
+    end: int | None,
 ) -> Iterator[pa.RecordBatch]:
     """The rows from a place on, which is moved behind them."""
     recording_id, extent = recording.recording_id, source.extent(recording.recording_id)
@@ -242,8 +244,8 @@ def _read_on(
     if not extent.start_position <= place.at <= limit:
         raise _replaced(place, recording_id, extent)
     to = limit if end is None else min(end, limit)
-    if extent.is_active and place.at < to and rows.index_clock is not None:
-        to = _timed(place, rows.index_clock.reach(source, recording_id), to)
+    if timed is not None and extent.is_active and place.at < to:
+        to = timed.limit(recording_id, place.at, to)
     if place.at < to or (place.is_active and not extent.is_active):
         _check_same(source, place, recording_id)
     if place.at < to:
@@ -261,21 +263,6 @@ def _read_on(
         if place.at < border:
             place.at, place.mark = border, mark_of_border
     place.is_active = extent.is_active and (end is None or place.at < end)
-
-
-def _timed(place: _Place, reach: int, to: int) -> int:
-    """Up to where messages have their times, or `to` where the index has not grown for so long that it may be none.
-
-    The archive writes an entry up to an interval after the messages. Who reads before that finds no time.
-    """
-    if reach > place.timed:
-        place.timed, place.deadline = reach, None
-    if reach >= to:
-        return to
-    now = time.monotonic()
-    if place.deadline is None:
-        place.deadline = now + _INDEX_SECONDS
-    return max(place.at, reach) if now < place.deadline else to
 
 
 def _fingerprint(source: RecordingSource, recording_id: int, position: int) -> int:

@@ -67,7 +67,12 @@ class Queries:
     tag: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     def start(
-        self, *, duration: str | None = None, has_default_progress: bool = False, **options: str
+        self,
+        *,
+        duration: str | None = None,
+        has_default_progress: bool = False,
+        shown: str = "crc32(value)",
+        **options: str,
     ) -> StreamingQuery:
         """In Real-Time Mode for a duration; else what is there, in micro-batches.
 
@@ -76,7 +81,7 @@ class Queries:
         given = {"startingPositions": "earliest", **options}
         stream = self.spark.readStream.format("aeron").options(**given).load(str(self.folder))
         key = f"concat('{self.tag}/', recording_id, '/', position, '/', uuid())"
-        rows = stream.selectExpr(f"reflect('java.lang.System', 'setProperty', {key}, string(crc32(value)))")
+        rows = stream.selectExpr(f"reflect('java.lang.System', 'setProperty', {key}, string({shown}))")
         writer = rows.writeStream.format("noop").outputMode("update")
         writer = writer.option("checkpointLocation", str(self.work / "checkpoint"))
         if not has_default_progress:
@@ -84,9 +89,9 @@ class Queries:
         return (writer.trigger(availableNow=True) if duration is None else jvm.real_time(writer, duration)).start()
 
     @contextmanager
-    def running(self, duration: str, *, has_default_progress: bool = False) -> Iterator[StreamingQuery]:
+    def running(self, duration: str, **chosen: Any) -> Iterator[StreamingQuery]:
         """In Real-Time Mode; it must not fail."""
-        query = self.start(duration=duration, has_default_progress=has_default_progress)
+        query = self.start(duration=duration, **chosen)
         try:
             yield query
         finally:
@@ -133,6 +138,20 @@ def queries(spark: SparkSession, archive: recorded.Archive, tmp_path: Path) -> Q
 def sent(stream_id: int, count: int) -> list[int]:
     """Checksums of what is published."""
     return [zlib.crc32(body) for body in payloads(stream_id, count, SIZES)]
+
+
+def test_rows_wait_for_their_times_of_the_index(spark: SparkSession, tmp_path: Path) -> None:
+    """Its entries come up to an interval after the messages; 2 s here."""
+    settings = {"aeron.spark.archive.time.index.interval": "2s"}
+    with dirs.fresh("aeron") as aeron_dir, recorded.archive(aeron_dir, tmp_path / "archive", settings) as archive:
+        queries = Queries(spark, archive.archive_dir, tmp_path)
+        with archive.record(STREAM) as publication:
+            columns = "recording_id,position,timestamp"
+            with queries.running(LONG, shown="int(timestamp is not null)", columns=columns):
+                for count in (10, 20):
+                    recorded.publish(publication, STREAM, 10, SIZES, first=count - 10)
+                    queries.await_rows(count)
+            assert [row[-1] for row in queries.rows()] == [1] * 20
 
 
 def test_rows_arrive_before_their_batch_ends(queries: Queries, archive: recorded.Archive) -> None:

@@ -91,3 +91,16 @@ jlong JNICALL native_advance(JNIEnv *env, jclass of, jlong handle, jlong recordi
         (as_folder *)(intptr_t)handle, recording_id, from, limit, AS_NULL_VALUE, AS_NULL_VALUE, &to);
     return AS_OK == result ? to : (jlong)result;
 }
+
+jint JNICALL native_time_reach(JNIEnv *env, jclass of, jlong handle, jlong recording_id, jlongArray found)
+{
+    (void)of;
+    as_time_reach reach;
+    const as_result result = as_folder_time_reach((as_folder *)(intptr_t)handle, recording_id, &reach);
+    if (AS_OK == result)
+    {
+        const jlong numbers[2] = { reach.position, reach.interval_ns };
+        (*env)->SetLongArrayRegion(env, found, 0, 2, numbers);
+    }
+    return (jint)result;
+}

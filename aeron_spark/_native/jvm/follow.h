@@ -14,4 +14,8 @@ jint JNICALL native_extents(JNIEnv *env, jclass of, jlong folder, jlongArray ids
 /* Returns the last message boundary in [from, limit]. */
 jlong JNICALL native_advance(JNIEnv *env, jclass of, jlong folder, jlong recording_id, jlong from, jlong limit);
 
+/* Fills `found` with the position up to which the messages of a recording have times of the index, and the interval of entries to
+ * come in ns, 0 where none comes. */
+jint JNICALL native_time_reach(JNIEnv *env, jclass of, jlong folder, jlong recording_id, jlongArray found);
+
 #endif

@@ -401,6 +401,7 @@ JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM *vm, void *reserved)
         { "active", "(J[J)J", (void *)native_active },
         { "extents", "(J[J[J)I", (void *)native_extents },
         { "advance", "(JJJJ)J", (void *)native_advance },
+        { "timeReach", "(JJ[J)I", (void *)native_time_reach },
     };
     JNIEnv *env = NULL;
     if (JNI_OK != (*vm)->GetEnv(vm, (void **)&env, JNI_VERSION_10))

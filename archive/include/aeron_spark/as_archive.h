@@ -173,6 +173,15 @@ typedef enum as_time_from_e
 as_result as_folder_times_at(as_folder *folder, int64_t recording_id, const int64_t *positions, int64_t count, int64_t *times_ns,
     uint8_t *sources) AS_MUST_USE;
 
+typedef struct as_time_reach
+{
+    int64_t position;    /* what ends at or before it has its time, or none for good; the limit if no entry comes any more */
+    int64_t interval_ns; /* of the entries to come, the archive writes one within two of these after the bytes; 0: none comes */
+} as_time_reach;
+
+/* Tells how far the messages of an active recording have their times of the index: entries come later than the bytes. */
+as_result as_folder_time_reach(as_folder *folder, int64_t recording_id, as_time_reach *reach) AS_MUST_USE;
+
 typedef struct as_time_run
 {
     int64_t position;

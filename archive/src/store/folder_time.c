@@ -7,6 +7,8 @@
 #include "store/folder_time_source.h"
 #include "store/segment_layout.h"
 
+#define NS_PER_MS 1000000
+
 /* -- from a time to a position ---------------------------------------------------------------------------------------------- */
 
 typedef struct time_wanted
@@ -179,6 +181,28 @@ as_result as_folder_times_at(as_folder *folder, int64_t recording_id, const int6
         const bool is_known = cursor.slot < source.runs.slot_count && cursor.run.position <= positions[i];
         times_ns[i] = is_known ? cursor.run.first_ns : AS_NULL_VALUE != cursor.before_ns ? cursor.before_ns : start_ns;
         sources[i] = (uint8_t)(!is_known ? AS_TIME_FROM_BEFORE : cursor.run.is_rebuilt ? AS_TIME_FROM_SEGMENT : AS_TIME_FROM_INDEX);
+    }
+    asi_time_source_close(&source);
+    return AS_OK;
+}
+
+/* -- how far times are known ------------------------------------------------------------------------------------------------- */
+
+as_result as_folder_time_reach(as_folder *folder, int64_t recording_id, as_time_reach *reach)
+{
+    asi_time_source source;
+    const as_result result = asi_time_source_open(folder, recording_id, &source);
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    *reach = (as_time_reach){ .position = source.extent.limit_position };
+    if (source.extent.is_active && source.is_believed && source.runs.header.interval_ms > 0)
+    {
+        as_time_position located;
+        locate(&source, INT64_MAX, &located);
+        reach->position = located.position;
+        reach->interval_ns = source.runs.header.interval_ms * (int64_t)NS_PER_MS;
     }
     asi_time_source_close(&source);
     return AS_OK;

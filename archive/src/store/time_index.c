@@ -53,6 +53,7 @@ void asi_time_header_encode(const asi_time_header *header, uint8_t *to)
     asi_put_i64(to + 32, header->era.correlation_id);
     asi_put_i32(to + 40, header->era.session_id);
     asi_put_i64(to + 48, header->first_slot);
+    asi_put_i32(to + 56, (int32_t)header->interval_ms);
     asi_put_i32(to + 60, (int32_t)asi_crc32c(to, 60));
 }
 
@@ -67,7 +68,7 @@ bool asi_time_header_decode_untrusted(const uint8_t *from, asi_time_header *head
     *header = (asi_time_header){ .recording_id = asi_get_i64(from + 16),
         .era = { .control_session_id = asi_get_i64(from + 24), .correlation_id = asi_get_i64(from + 32),
             .session_id = asi_get_i32(from + 40) },
-        .first_slot = first_slot };
+        .first_slot = first_slot, .interval_ms = (uint32_t)asi_get_i32(from + 56) };
     return true;
 }
 

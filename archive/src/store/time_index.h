@@ -11,7 +11,8 @@
  *
  *   header (64 bytes, little-endian, as all)
  *     0 i64 magic | 8 i32 version (1) | 12 i32 length of an entry (32) | 16 i64 recordingId | 24 i64 controlSessionId |
- *     32 i64 correlationId | 40 i32 sessionId | 44 zero | 48 i64 first slot in use | 56 zero | 60 u32 CRC-32C of bytes 0 to 59
+ *     32 i64 correlationId | 40 i32 sessionId | 44 zero | 48 i64 first slot in use | 56 u32 interval of entries in ms, rounded up,
+ *     0: the archive adds none | 60 u32 CRC-32C of bytes 0 to 59
  *   slot n, at 64 + 32 n
  *     0 i64 position of its first byte | 8 i64 time of its first write | 16 i64 time of its last write |
  *     24 u32 length (a multiple of 32), bit 0: rebuilt, see below | 28 u32 CRC-32C of bytes 0 to 27, recordingId (i64), n (i64)
@@ -27,6 +28,9 @@
  * matter.
  *   - controlSessionId, correlationId and sessionId are those of the catalog at the last start or extension that this file knows.
  *     An archive that does not know the file changes them when it extends the recording. Then the whole file is invalid.
+ *
+ * The file is there, with its interval, before the recorded position shows the first bytes. So a reader of an active recording
+ * knows whether entries will come, and for how long to wait for those of the last bytes: two intervals.
  *
  * A crash loses the entries that were not written yet: at most two intervals. Nothing is synced while recording. After a power
  * failure the file may hold entries of bytes that the segments have lost, which lie outside the recording, and holes, which are
@@ -73,6 +77,7 @@ typedef struct asi_time_header
     int64_t recording_id;
     asi_time_era era;
     int64_t first_slot;
+    uint32_t interval_ms; /* 0: nobody adds entries */
 } asi_time_header;
 
 static inline asi_time_era asi_time_era_of(const asi_catalog_record *record)

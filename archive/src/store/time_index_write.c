@@ -12,6 +12,7 @@
 #include "store/time_index_edit.h"
 
 #define PENDING_MAX 64
+#define NS_PER_MS 1000000
 #define GIVE_BACK_SLOTS 4096 /* 128 KiB: interval of the checks of the recording's start */
 
 struct asi_time_writer
@@ -34,6 +35,13 @@ struct asi_time_writer
 
 /* -- opening -------------------------------------------------------------------------------------------------------------- */
 
+static uint32_t interval_ms(const asi_time_writer_params *params)
+{
+    const int64_t most = UINT32_MAX;
+    const int64_t ms = params->interval_ns / NS_PER_MS + (0 == params->interval_ns % NS_PER_MS ? 0 : 1);
+    return params->is_off ? 0 : (uint32_t)(ms < most ? ms : most);
+}
+
 static int write_header(const asi_time_writer *writer, int fd)
 {
     uint8_t bytes[ASI_TIME_INDEX_HEADER_LENGTH];
@@ -55,7 +63,8 @@ static int continue_index(asi_time_writer *writer, asi_time_file *file)
     bool is_cut;
     writer->header.first_slot = file->header.first_slot;
     int error = asi_time_file_cut(file, params->join_position, &writer->next_slot, &writer->last_ns, &is_cut);
-    if (0 == error && !asi_time_era_equals(&file->header.era, &params->era))
+    const bool is_same = asi_time_era_equals(&file->header.era, &params->era) && file->header.interval_ms == writer->header.interval_ms;
+    if (0 == error && !is_same)
     {
         error = write_header(writer, file->fd);
     }
@@ -93,7 +102,7 @@ as_result asi_time_writer_open(const asi_time_writer_params *params, asi_time_wr
     }
     writer->params = *params;
     writer->fd = -1;
-    writer->header = (asi_time_header){ .recording_id = params->recording_id, .era = params->era };
+    writer->header = (asi_time_header){ .recording_id = params->recording_id, .era = params->era, .interval_ms = interval_ms(params) };
     as_result result = asi_time_index_path(writer->path, sizeof(writer->path), params->archive_dir, params->recording_id);
     snprintf(writer->dir, sizeof(writer->dir), "%s", params->archive_dir);
     result = AS_OK == result ? open_existing(writer, params->archive_dir) : result;
@@ -115,7 +124,7 @@ static void note_failure(asi_time_writer *writer, int error)
     writer->failure = 0 == writer->failure ? -error : writer->failure;
 }
 
-/* Opens the file late, when there is a first entry to write. */
+/* Opens the file late, when there are first bytes to write an entry for. */
 static bool is_open(asi_time_writer *writer)
 {
     const asi_file_ops *files = writer->params.files;
@@ -249,6 +258,7 @@ void asi_time_writer_add(asi_time_writer *writer, int64_t position, int64_t leng
     if (0 == run->length)
     {
         *run = (asi_time_run){ .position = position, .first_ns = now_ns };
+        (void)is_open(writer); /* readers of these bytes see by it that an entry comes */
     }
     run->length += length;
     run->last_ns = now_ns;

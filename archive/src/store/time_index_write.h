@@ -1,7 +1,7 @@
 /* Writes a recording's time index during recording. Format and guarantees are in time_index.h. The record session calls it.
  *
  * It costs one clock read for each block and 32 bytes for each run. An entry is written when the run's interval has ended;
- * entries of a fast stream are written in groups. Entries are not synced. The first entry creates the file. A failure never stops
+ * entries of a fast stream are written in groups. Entries are not synced. The first bytes create the file. A failure never stops
  * the recording: entries that could not be written are a gap.
  * Thread rule: one thread (the recorder's) after open. */
 #ifndef ASI_STORE_TIME_INDEX_WRITE_H

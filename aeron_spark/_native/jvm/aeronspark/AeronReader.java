@@ -353,6 +353,11 @@ final class AeronReader implements PartitionReader<ColumnarBatch> {
         }
     }
 
+    /** Whether rows have times of the index. */
+    boolean hasTimesOfIndex() {
+        return (mask() & 1 << Native.TIME_NS) != 0 && job.get("reservedUnitNs").asLong() == 0;
+    }
+
     /** Columns that C shall fill. */
     private int mask() {
         int mask = sbe == null ? 0 : VALUES;

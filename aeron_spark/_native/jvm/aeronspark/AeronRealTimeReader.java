@@ -33,6 +33,7 @@ final class AeronRealTimeReader implements SupportsRealTimeRead<InternalRow> {
     private static final int PAUSES_PER_IDLE_TIME = 50;
     /** A look costs no more than this part of the time. */
     private static final int PAUSES_PER_LOOK = 20;
+    private static final long INDEX_SLACK_NS = 1_000_000_000;
     private static final long CATALOG_INTERVAL_NS = 200_000_000;
 
     private final AeronReader reader;
@@ -43,6 +44,11 @@ final class AeronRealTimeReader implements SupportsRealTimeRead<InternalRow> {
     private final long[] taken;
     private final long[] given;
     private final long[] extents;
+    private final boolean hasTimesOfIndex;
+    /** Of the index: its position and interval now, and by recording, the position behind which entries are missed since when. */
+    private final long[] reach = new long[2];
+    private final long[] missed;
+    private final long[] missedSince;
     private final long newest;
     private final Set<Long> known = new HashSet<>();
     private long[] active = new long[1024];
@@ -69,6 +75,10 @@ final class AeronRealTimeReader implements SupportsRealTimeRead<InternalRow> {
         }
         given = taken.clone();
         extents = new long[2 * ids.length];
+        hasTimesOfIndex = reader.hasTimesOfIndex();
+        missed = new long[ids.length];
+        Arrays.fill(missed, -1);
+        missedSince = new long[ids.length];
         newest = partition.job().get("known").get("newest").asLong();
         partition.job().get("known").get("active").forEach(id -> known.add(id.asLong()));
     }
@@ -177,6 +187,9 @@ final class AeronRealTimeReader implements SupportsRealTimeRead<InternalRow> {
                 throw AeronReader.lost("recording " + ids[index] + ": position " + taken[index] + " is wanted, but now [" + start + ", "
                     + limit + ") is there: it was purged or truncated meanwhile");
             }
+            if (hasTimesOfIndex && limit > taken[index]) {
+                limit = timed(index, limit, now);
+            }
             if (limit > taken[index]) {
                 long boundary = Native.checked(Native.advance(reader.folder(), ids[index], taken[index], limit));
                 if (boundary > taken[index]) {
@@ -186,6 +199,19 @@ final class AeronRealTimeReader implements SupportsRealTimeRead<InternalRow> {
                 }
             }
         }
+    }
+
+    /** Up to where messages have their times, or will have none: entries of the index come after the bytes. See timed.py. */
+    private long timed(int index, long limit, long now) {
+        Native.checked(Native.timeReach(reader.folder(), ids[index], reach));
+        if (reach[0] >= limit || reach[1] == 0) {
+            return limit;
+        }
+        if (missed[index] != reach[0]) {
+            missed[index] = reach[0];
+            missedSince[index] = now;
+        }
+        return now - missedSince[index] > 2 * reach[1] + INDEX_SLACK_NS ? limit : reach[0];
     }
 
     /** A recording has begun, or goes on, that the plan of this batch did not know. */

@@ -129,4 +129,6 @@ final class Native {
     static native int extents(long folder, long[] ids, long[] found);
 
     static native long advance(long folder, long recordingId, long from, long limit);
+
+    static native int timeReach(long folder, long recordingId, long[] found);
 }
