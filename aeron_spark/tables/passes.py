@@ -191,6 +191,8 @@ class _Place:
     mark: int
     #: More may come.
     is_active: bool = True
+    #: Where it has stopped, once it was read to its end.
+    ended_at: int | None = None
 
 
 def followed(
@@ -218,6 +220,8 @@ def followed(
             if recording_id not in places:
                 places[recording_id] = _Place(begin, _fingerprint(source, recording_id, begin))
             place = places[recording_id]
+            if place.ended_at is not None and place.ended_at == recording.stop_position:
+                continue  # it may go, also within this look
             at = place.at
             for batch in _read_on(source, recording, place, rows, bounds, timed=timed, end=end):
                 yield batch
@@ -263,6 +267,7 @@ def _read_on(
         if place.at < border:
             place.at, place.mark = border, mark_of_border
     place.is_active = extent.is_active and (end is None or place.at < end)
+    place.ended_at = None if extent.is_active else limit
 
 
 def _fingerprint(source: RecordingSource, recording_id: int, position: int) -> int:

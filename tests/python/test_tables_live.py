@@ -250,6 +250,23 @@ def test_a_recording_that_is_truncated_and_extended_while_it_is_followed_is_data
         list(batches)
 
 
+def test_a_recording_that_was_read_to_its_end_goes_while_another_is_read(aeron_servers: Servers) -> None:
+    archive, channel = aeron_servers.archive, "aeron:ipc?term-length=64k"
+    with archive.add_recorded_exclusive_publication(channel, 5) as keep:
+        keep_id = archive.wait_recording("", 5, keep.session_id)
+        archive.wait_position(keep_id, keep.offer_batch([b"a"]))
+        with archive.add_recorded_exclusive_publication(channel, 6) as publication:
+            recording_id = archive.wait_recording("", 6, publication.session_id)
+            archive.wait_position(recording_id, publication.offer_batch([b"b"]))
+        wait_until(lambda: archive.stop_position(recording_id) is not None, 20, "the recording to stop")
+        batches = scan(aeron_servers.archive_dir, follow=True, batch_seconds=0.01).batches()
+        assert [next(batches)["value"].to_pylist() for _ in range(2)] == [[b"a"], [b"b"]]
+        archive.wait_position(keep_id, keep.offer_batch([b"c"]))
+        assert next(batches)["value"].to_pylist() == [b"c"]
+        archive.purge_recording(recording_id)
+    assert list(batches) == []
+
+
 def test_a_recording_that_goes_before_all_of_it_was_read_is_data_loss(aeron_servers: Servers) -> None:
     """One that was read to its end may go, as with retention."""
     archive, channel = aeron_servers.archive, "aeron:ipc?term-length=64k"

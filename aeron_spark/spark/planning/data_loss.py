@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from aeron_spark.archive.segment_files import segment_base
 from aeron_spark.archive.segments import Recording
-from aeron_spark.errors import DataLossError
+from aeron_spark.errors import DataLossError, UsageError
 from aeron_spark.spark.log import LOG, facts
 from aeron_spark.spark.planning.options import ReadOptions
 
-__all__ = ["goes_on", "lost", "segment_path"]
+__all__ = ["goes_on", "looked_again", "lost", "segment_path"]
+
+_Plan = TypeVar("_Plan")
 
 
 def segment_path(options: ReadOptions, recording: Recording, position: int) -> Path:
@@ -31,3 +35,14 @@ def lost(options: ReadOptions, text: str, *, recording_id: int, position: int) -
 def goes_on(options: ReadOptions) -> bool:
     """Whether planning has to expect broken bytes."""
     return options.skip_corruption or not options.fail_on_data_loss
+
+
+def looked_again(plan: Callable[[], _Plan], again: Callable[[], _Plan]) -> _Plan:
+    """A plan; where that fails another one, of what is there by then.
+
+    What is purged while a plan is made is no loss to who has read nothing of it.
+    """
+    try:
+        return plan()
+    except (DataLossError, UsageError):
+        return again()

@@ -15,7 +15,7 @@ from aeron_spark.errors import DataLossError
 from aeron_spark.spark.log import LOG, facts
 from aeron_spark.spark.planning.bounds import Bounds
 from aeron_spark.spark.planning.continuity import Continuity
-from aeron_spark.spark.planning.data_loss import goes_on
+from aeron_spark.spark.planning.data_loss import goes_on, looked_again
 from aeron_spark.spark.planning.offsets import Numbers, Offset, find
 from aeron_spark.spark.planning.options import LATEST, ReadOptions
 from aeron_spark.spark.planning.ranges import Advance, Budget, Range, Slice, share_out
@@ -99,6 +99,9 @@ class UncommittedPlanner:
 
     def initial(self) -> Offset:
         """Where the options say that the query begins in each recording."""
+        return looked_again(self._initial, self._initial)
+
+    def _initial(self) -> Offset:
         snapshot = self._recent(fresh=True)
         log_hidden(self.source, self._options)
         if self._options.recording_ids is not None:
@@ -146,7 +149,12 @@ class UncommittedPlanner:
 
     def next_end(self, start: Offset, budget: Budget) -> Offset:
         """A message boundary per recording, within the budget."""
-        snapshot = self._recent(fresh=False)
+        return looked_again(
+            lambda: self._next_end(start, budget, fresh=False), lambda: self._next_end(start, budget, fresh=True)
+        )
+
+    def _next_end(self, start: Offset, budget: Budget, *, fresh: bool) -> Offset:
+        snapshot = self._recent(fresh=fresh)
         answer = self._answer
         if answer is not None and (answer.snapshot, answer.start, answer.budget) == (snapshot, start, budget):
             return answer.end

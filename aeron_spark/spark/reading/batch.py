@@ -19,7 +19,7 @@ from aeron_spark.archive.sources import RecordingSource
 from aeron_spark.batch import joined
 from aeron_spark.errors import DataLossError
 from aeron_spark.spark.planning.bounds import Bounds
-from aeron_spark.spark.planning.data_loss import goes_on
+from aeron_spark.spark.planning.data_loss import goes_on, looked_again
 from aeron_spark.spark.planning.engine import check_reads_in_python, jvm_job
 from aeron_spark.spark.planning.options import READ_COMMITTED, TIME, ReadOptions
 from aeron_spark.spark.planning.ranges import Range, pack, target_partition_bytes
@@ -168,6 +168,9 @@ class AeronBatchReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Fixes each recording's range now; a live recording is read up to its recorded position and no further."""
+        return looked_again(self._partitions, self._partitions)
+
+    def _partitions(self) -> Sequence[InputPartition]:
         options = self._options
         with open_folder(options) as folder:
             is_committed = options.isolation == READ_COMMITTED
