@@ -276,6 +276,32 @@ static void switched_off_it_stays_true(void)
     world_close(&world);
 }
 
+static asi_time_file index_of(const time_world *world)
+{
+    asi_time_file file;
+    CHECK_I64(asi_time_file_open_untrusted(&file, asi_file_ops_posix(), world->dir, 0, ASI_FILE_READ), AS_OK);
+    asi_time_file_close(&file);
+    return file;
+}
+
+/* Who reads the first bytes knows by the header for how long to wait for their entry, and that none comes where it is off. */
+static void the_header_is_there_before_the_first_entry(void)
+{
+    asi_rand rand = test_rand();
+    time_world world;
+    world_open(&world, &rand);
+    world_begin(&world, false);
+    asi_time_writer_add(world.times, world.position, 64, world.clock_ns);
+    asi_time_file file = index_of(&world);
+    CHECK_I64(file.slot_count, 0);
+    CHECK_I64(file.header.interval_ms, WORLD_INTERVAL_NS / 1000000);
+    CHECK_I64(world_end(&world), 0);
+    world_begin(&world, true);
+    CHECK_I64(index_of(&world).header.interval_ms, 0);
+    CHECK_I64(world_end(&world), 0);
+    world_close(&world);
+}
+
 /* Any one call fails: the recording's list and the index never disagree. */
 static void a_disk_that_refuses_any_call(void)
 {
@@ -535,6 +561,7 @@ int main(void)
     RUN(a_killed_recorder_loses_two_intervals);
     RUN(an_index_that_others_ignored_is_not_believed);
     RUN(switched_off_it_stays_true);
+    RUN(the_header_is_there_before_the_first_entry);
     RUN(a_disk_that_refuses_any_call);
     RUN(entries_of_purged_segments_are_given_back);
     RUN(rebuilt_from_the_segments);
