@@ -17,7 +17,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
 import pyarrow as pa
@@ -78,7 +78,14 @@ def jar(*, is_sanitized: bool) -> Path:
 class JvmReader:
     """A JVM with one task at a time. `tmp` is where it keeps its files, and its library while it loads it."""
 
-    def __init__(self, tmp: Path, *, is_sanitized: bool = False, options: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        tmp: Path,
+        *,
+        is_sanitized: bool = False,
+        options: Iterable[str] = (),
+        env: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self._errors = tmp / "jvm.log"
         class_path = os.pathsep.join([str(jar(is_sanitized=is_sanitized)), f"{spark_jars()}/*"])
         compiler = shutil.which("javac") or require.missing("a JDK of Java 17 or newer: openjdk-17-jdk-headless")
@@ -88,11 +95,11 @@ class JvmReader:
         with self._errors.open("wb") as errors:
             self._process = subprocess.Popen(
                 command,
-                env={**os.environ, **(_preloaded() if is_sanitized else {})},
+                env={**os.environ, **(_preloaded() if is_sanitized else {}), **env},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
-                text=True,
+                encoding="utf-8",
             )
 
     def __enter__(self) -> Self:
@@ -134,6 +141,10 @@ class JvmReader:
     def read(self, batches: int = ALL, *, has_texts: bool = True) -> Verdict:
         """Batches at most; without texts there is no digest of the rows."""
         return self.ask(do="read", batches=batches, texts=has_texts)
+
+    def read_again(self) -> Verdict:
+        """The last batch, as it is now."""
+        return self.ask(do="read again")
 
     def close(self) -> Verdict:
         return self.ask(do="close")

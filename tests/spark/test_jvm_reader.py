@@ -8,16 +8,22 @@ from __future__ import annotations
 
 import os
 import shutil
+import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.kit import dirs, small_disk
-from tests.kit.jvm_reader import JvmReader, PythonReader, memory, open_files
+from tests.kit.jvm_reader import JvmReader, PythonReader, Verdict, memory, open_files
+from tests.sbe.test_options import BODY, TYPES, m
+from tests.sbe.test_schema import schema
 from tests.spark import recorded
 
 TASKS, FIRST_TASKS = 10_000, 2_000
+ENDED = "java.io.IOException: the task has ended, and its reader gives no more rows"
+#: Of the C library: bytes of memory that is freed do not stay as they were.
+FREED_BYTES_CHANGE = {"MALLOC_PERTURB_": "85"}
 SEGMENT, LATER = "0-0.rec", "0-131072.rec"
 
 pytestmark = pytest.mark.interop  # a JDK
@@ -29,6 +35,29 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     archive_dir = tmp_path_factory.mktemp("recorded") / "archive"
     with dirs.fresh("aeron") as aeron_dir, recorded.archive(aeron_dir, archive_dir) as archive:
         archive.recorded(1001, 200, [8, 100, 1377, 5000])
+    return archive_dir
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """40 MB."""
+    archive_dir = tmp_path_factory.mktemp("large") / "archive"
+    with dirs.fresh("aeron") as aeron_dir, recorded.archive(aeron_dir, archive_dir) as archive:
+        archive.recorded(1001, 8000, [5000])
+    return archive_dir
+
+
+@pytest.fixture(scope="module")
+def of_sbe(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """200 messages, two in a payload."""
+    archive_dir = tmp_path_factory.mktemp("sbe") / "archive"
+    with dirs.fresh("aeron") as aeron_dir, recorded.archive(aeron_dir, archive_dir) as archive:
+        publication = archive.record(1001)
+        messages = [m(note=b"note %d" % index) for index in range(200)]
+        framed = [struct.pack(">H", len(message) + 2) + message for message in messages]
+        publication.offer_batch([b"".join(framed[at : at + 2]) for at in range(0, 200, 2)], timeout=20)
+        archive.stop(publication, 1001)
+    (archive_dir / "schema.xml").write_text(schema(TYPES, BODY), encoding="utf-8")
     return archive_dir
 
 
@@ -113,6 +142,8 @@ def test_tasks_free_what_they_took(folder: Path, tmp_path: Path, jvm: JvmReader)
         assert found.rows == (0, 200, 200, 0)[number % 4]
         assert bool(found.error) == (partition is failing)
         jvm.close()
+        if number % 4 == 1:  # its batch stays until the next one is asked for
+            assert jvm.read().error == ENDED
 
     for number in range(FIRST_TASKS):
         task(number)
@@ -125,10 +156,44 @@ def test_tasks_free_what_they_took(folder: Path, tmp_path: Path, jvm: JvmReader)
     assert open_files(jvm.pid) == opened
 
 
-def test_a_task_holds_one_batch(tmp_path: Path, jvm: JvmReader) -> None:
-    with dirs.fresh("aeron") as aeron_dir, recorded.archive(aeron_dir, tmp_path / "archive") as archive:
-        archive.recorded(1001, 8000, [5000])
-    python = PythonReader(tmp_path / "archive", bytesPerBatch="1m", minPartitions="1")
+@pytest.mark.parametrize(
+    "plan",
+    [{}, {"payload": "sbe", "sbeMessage": "M", "sbeFraming": "lengthPrefix=u16be", "columns": "position,side,note"}],
+)
+def test_a_thread_that_still_reads_where_the_task_has_ended(
+    folder: Path, of_sbe: Path, tmp_path: Path, plan: dict[str, str]
+) -> None:
+    """Spark feeds a script by a thread of its own, and closes the reader when it has the rows that it wants of it."""
+    python = PythonReader(of_sbe, **{**plan, "sbeSchema": f"{of_sbe}/schema.xml"}) if plan else PythonReader(folder)
+    (partition,) = python.partitions()
+    with JvmReader(tmp_path, env=FREED_BYTES_CHANGE) as jvm:
+        assert jvm.verdict(partition, python.schema).rows == 200
+        opened = open_files(jvm.pid)
+        jvm.open(partition, python.schema)
+        given = jvm.read(1)
+        assert given.rows == 200
+        assert jvm.close() == Verdict()
+        assert open_files(jvm.pid) == opened, "files are closed at once"
+        assert jvm.read_again() == given
+        assert jvm.read().error == ENDED
+        assert jvm.close() == Verdict()
+
+
+def test_batches_that_are_left_behind_have_a_bound(large: Path, jvm: JvmReader) -> None:
+    """Java's collector is asked to run for each 256 MiB of them. All of them are 1.4 GB."""
+    python = PythonReader(large, bytesPerBatch="32m", minPartitions="1")
+    (partition,) = python.partitions()
+    most, before = 0, memory(jvm.pid)
+    for _ in range(40):
+        jvm.open(partition, python.schema)
+        assert jvm.read(1, has_texts=False).rows > 0
+        jvm.close()
+        most = max(most, memory(jvm.pid) - before)
+    assert most < 640 << 20
+
+
+def test_a_task_holds_one_batch(large: Path, jvm: JvmReader) -> None:
+    python = PythonReader(large, bytesPerBatch="1m", minPartitions="1")
     (partition,) = python.partitions()
     rows, most, before = 0, 0, memory(jvm.pid)
     jvm.open(partition, python.schema)

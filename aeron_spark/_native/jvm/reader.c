@@ -1,8 +1,8 @@
 /* What aeronspark/Native.java declares: the folder and its segment reader for the JVM engine of the Spark source.
  *
- * A `rows` owns the memory of its columns, which Java reads by address until the next call. Results below zero are an as_result;
- * its text is this thread's as_error_text(). Java passes handles that it got from here, one thread at a time. Everything else that
- * it passes has been checked by the planner or is checked by as_folder and as_segment_reader. */
+ * A `rows` owns the memory of its columns, which Java reads by address until the next call, but for endRows. Results below zero are
+ * an as_result; its text is this thread's as_error_text(). Java passes handles that it got from here, one thread at a time.
+ * Everything else that it passes has been checked by the planner or is checked by as_folder and as_segment_reader. */
 #include <jni.h>
 
 #include <stdlib.h>
@@ -220,6 +220,16 @@ static jlong JNICALL native_open_rows(JNIEnv *env, jclass of, jlong folder, jlon
     return (jlong)(intptr_t)made;
 }
 
+/* The columns stay, and nothing but their memory. */
+static void JNICALL native_end_rows(JNIEnv *env, jclass of, jlong handle)
+{
+    (void)env;
+    (void)of;
+    rows *made = (rows *)(intptr_t)handle;
+    as_segment_reader_close(made->reader);
+    made->reader = NULL;
+}
+
 static void JNICALL native_close_rows(JNIEnv *env, jclass of, jlong handle)
 {
     (void)env;
@@ -388,6 +398,7 @@ JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM *vm, void *reserved)
         { "extent", "(JJ[J)I", (void *)native_extent },
         { "recording", "(JJ[J[[B)I", (void *)native_recording },
         { "openRows", "(JJJJJIIIJZ)J", (void *)native_open_rows },
+        { "endRows", "(J)V", (void *)native_end_rows },
         { "closeRows", "(J)V", (void *)native_close_rows },
         { "address", "(JI)J", (void *)native_address },
         { "position", "(J)J", (void *)native_position },

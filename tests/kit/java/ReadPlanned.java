@@ -3,6 +3,8 @@ package aeronspark;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.BufferedReader;
+import java.io.FileDescriptor;
+import java.io.FileOutputStream;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
@@ -27,13 +29,14 @@ public final class ReadPlanned {
 
     private AeronReader reader;
     private StructType schema;
+    private ColumnarBatch batch;
 
     /** A partition as those of Spark's Python sources are. */
     public record Pickled(byte[] pickedPartition) implements InputPartition {
     }
 
     public static void main(String[] arguments) throws IOException {
-        PrintStream answers = System.out;
+        PrintStream answers = new PrintStream(new FileOutputStream(FileDescriptor.out), true, StandardCharsets.UTF_8);
         System.setOut(System.err); // of libraries
         ReadPlanned task = new ReadPlanned();
         BufferedReader commands = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
@@ -48,6 +51,7 @@ public final class ReadPlanned {
                 case "open" -> open(command);
                 case "read" -> read(command.get("batches").asInt(), command.get("texts").asBoolean());
                 case "close" -> close();
+                case "read again" -> Map.of("rows", batch.numRows(), "digest", digest(batch));
                 default -> throw new IllegalArgumentException(command.toString());
             };
         } catch (Exception | LinkageError error) { // what ends a task and not its executor
@@ -58,15 +62,16 @@ public final class ReadPlanned {
     private Map<String, Object> open(JsonNode command) {
         byte[] pickle = Base64.getDecoder().decode(command.get("partition").asText());
         schema = (StructType) DataType.fromJson(command.get("schema").asText());
-        Planned planned = Planned.of(new InputPartition[] {new Pickled(pickle)})[0];
-        reader = new AeronReader(planned, schema, Long.MAX_VALUE, new AeronReaderFactory(schema, schema, Long.MAX_VALUE, null, null));
+        Planned[] planned = Planned.of(new InputPartition[] {new Pickled(pickle)});
+        batch = null;
+        reader = new AeronReader(planned[0], schema, Long.MAX_VALUE,
+            new AeronReaderFactory(schema, schema, Long.MAX_VALUE, null, Planned.sbeOf(planned)));
         return Map.of();
     }
 
     private Map<String, Object> close() throws IOException {
         if (reader != null) {
             reader.close();
-            reader = null;
         }
         return Map.of();
     }
@@ -75,14 +80,26 @@ public final class ReadPlanned {
     private Map<String, Object> read(int batches, boolean hasTexts) throws NoSuchAlgorithmException, IOException {
         MessageDigest digest = MessageDigest.getInstance("SHA-256");
         long rows = 0;
-        for (int batch = 0; batch < batches && reader.next(); batch++) {
-            ColumnarBatch columns = reader.get();
-            for (int row = 0; hasTexts && row < columns.numRows(); row++) {
-                digest.update(text(columns, row).getBytes(StandardCharsets.UTF_8));
+        for (int count = 0; count < batches && reader.next(); count++) {
+            batch = reader.get();
+            if (hasTexts) {
+                addTo(digest, batch);
             }
-            rows += columns.numRows();
+            rows += batch.numRows();
         }
         return Map.of("rows", rows, "digest", HexFormat.of().formatHex(digest.digest()));
+    }
+
+    private String digest(ColumnarBatch columns) throws NoSuchAlgorithmException {
+        MessageDigest digest = MessageDigest.getInstance("SHA-256");
+        addTo(digest, columns);
+        return HexFormat.of().formatHex(digest.digest());
+    }
+
+    private void addTo(MessageDigest digest, ColumnarBatch columns) {
+        for (int row = 0; row < columns.numRows(); row++) {
+            digest.update(text(columns, row).getBytes(StandardCharsets.UTF_8));
+        }
     }
 
     private String text(ColumnarBatch columns, int row) {

@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import java.io.IOException;
+import java.lang.ref.Cleaner;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -25,6 +26,9 @@ import org.slf4j.LoggerFactory;
  *
  * <p>As range_reader.py where nothing may be skipped; texts of errors are the same. Where options say what becomes of bytes or messages
  * that are not as they should be, Python's reader does that: it gets the part of the range from the last batch on.
+ *
+ * <p>Where Spark feeds a script, a thread of its own reads, and the task may end and close the reader meanwhile. Who has got a batch can
+ * read all of it: each column holds this reader, whose memory then stays ({@link KeptMemory}).
  */
 final class AeronReader implements PartitionReader<ColumnarBatch> {
     private static final Logger LOG = LoggerFactory.getLogger("aeron");
@@ -32,6 +36,9 @@ final class AeronReader implements PartitionReader<ColumnarBatch> {
     private static final int VALUES = 1 << Native.VALUE_OFFSET | 1 << Native.VALUE;
     /** The largest message: a batch of this many bytes holds any. */
     private static final long MAX_MESSAGE_LENGTH = 16 << 20;
+    /** Memory for a byte of a recording, at most in columns of C, and about where messages are decoded from them. */
+    private static final int COLUMN_BYTES = 2;
+    private static final int DECODED_BYTES = 6;
 
     private final Planned partition;
     private final JsonNode job;
@@ -43,19 +50,25 @@ final class AeronReader implements PartitionReader<ColumnarBatch> {
     private final AeronReaderFactory factory;
     private long folder;
     private long rows;
+    /** Some thread may read columns of C. */
+    private boolean isRead;
+    private boolean isClosed;
+    private Cleaner.Cleanable kept;
     private Recording recording;
     private ColumnarBatch batch;
     /** Decodes messages; null where they are columns as they are. */
     private SbeColumns sbe;
     private boolean isTold;
     /** What Python reads now; null where the JVM does. */
-    private PythonColumns python;
+    private volatile PythonColumns python;
     /** Where the batch begins, and the range ends. */
     private long given;
     private long end;
     private long limit;
     private int rowCapacity;
     private long messages;
+    /** Of recordings. */
+    private long largestBatch;
     private long bytesRead;
     private long messagesRead;
     private long bytesHandedOver;
@@ -109,29 +122,34 @@ final class AeronReader implements PartitionReader<ColumnarBatch> {
 
     @Override
     public boolean next() throws IOException {
-        while (messagesRead < rowLimit) {
-            boolean isPythons = python != null;
-            if (!isPythons && rows == 0 && !openNext()) {
-                return false;
-            }
-            if (isPythons || rows != 0) {
-                int count = isPythons ? nextOfPython() : nextOfRange();
-                if (count > 0) {
-                    messagesRead += count;
-                    return true;
-                }
-            }
+        int count = 0;
+        while (count == 0) {
+            PythonColumns left = messagesRead < rowLimit ? python : null;
+            count = left == null ? nextOfRanges() : nextOfPython(left);
         }
-        return false;
+        messagesRead += Math.max(count, 0);
+        return count > 0;
     }
 
-    private int nextOfPython() throws IOException {
-        int count = python.next();
-        batch = python.batch();
+    /** While close() may go on: it ends this wait for a worker. */
+    private int nextOfPython(PythonColumns left) throws IOException {
+        int count = left.next();
+        batch = left.batch();
         if (count == 0) {
-            python.close();
-            python = null;
+            closePython();
         }
+        return count;
+    }
+
+    /** Rows of the next batch; 0 when a range is closed, or Python takes over; less at the end. */
+    private synchronized int nextOfRanges() throws IOException {
+        checkIsOpen();
+        isRead = false;
+        if (messagesRead >= rowLimit || rows == 0 && !openNext()) {
+            return -1;
+        }
+        int count = rows == 0 ? 0 : nextOfRange();
+        isRead = count > 0;
         return count;
     }
 
@@ -155,6 +173,7 @@ final class AeronReader implements PartitionReader<ColumnarBatch> {
         }
         Native.checked(count);
         bytesRead += position - given;
+        largestBatch = Math.max(largestBatch, position - given);
         given = position;
         if (isLast) {
             closeRows();
@@ -209,19 +228,51 @@ final class AeronReader implements PartitionReader<ColumnarBatch> {
     }
 
     @Override
-    public void close() throws IOException {
-        closeRows();
-        if (sbe != null) {
-            sbe.close();
-            sbe = null;
+    public synchronized void close() throws IOException {
+        if (!isClosed) {
+            isClosed = true;
+            if (rows != 0) {
+                Native.endRows(rows);
+            }
+            if (folder != 0) {
+                Native.closeFolder(folder);
+            }
+            Runnable free = freeing(rows, sbe);
+            if (isRead) {
+                kept = KeptMemory.keep(this, largestBatch * (sbe == null ? COLUMN_BYTES : DECODED_BYTES), free);
+            } else {
+                free.run();
+            }
         }
+        closePython();
+    }
+
+    /** It holds no reference to the reader. */
+    private static Runnable freeing(long rows, SbeColumns sbe) {
+        return () -> {
+            if (rows != 0) {
+                Native.closeRows(rows);
+            }
+            if (sbe != null) {
+                sbe.close();
+            }
+        };
+    }
+
+    /** Who asks for more reads no earlier batch. */
+    private void checkIsOpen() throws IOException {
+        if (isClosed) {
+            if (kept != null) {
+                kept.clean();
+            }
+            throw new IOException("the task has ended, and its reader gives no more rows");
+        }
+    }
+
+    private synchronized void closePython() throws IOException {
         if (python != null) {
             python.close();
             python = null;
-        }
-        if (folder != 0) {
-            Native.closeFolder(folder);
-            folder = 0;
         }
     }
 
@@ -271,7 +322,7 @@ final class AeronReader implements PartitionReader<ColumnarBatch> {
         return AeronException.dataLoss(text + "; failOnDataLoss=false goes on without");
     }
 
-    private boolean openNext() {
+    private boolean openNext() throws IOException {
         if (!ranges.hasNext()) {
             return false;
         }
@@ -291,8 +342,9 @@ final class AeronReader implements PartitionReader<ColumnarBatch> {
         return true;
     }
 
-    /** Opens it at the first use. */
-    long folder() {
+    /** Opens it at the first use. It stays open while this reader is locked. */
+    synchronized long folder() throws IOException {
+        checkIsOpen();
         if (folder == 0) {
             Native.load();
             String aeronDir = job.get("aeronDir").asText();
@@ -381,7 +433,7 @@ final class AeronReader implements PartitionReader<ColumnarBatch> {
 
     private ColumnVector column(StructField field) {
         if (sbe != null && sbe.has(field.name())) {
-            return sbe.column(field);
+            return sbe.column(field, this);
         }
         return switch (field.name()) {
             case "position" -> filled(field, Native.POSITION);
@@ -394,9 +446,9 @@ final class AeronReader implements PartitionReader<ColumnarBatch> {
             case "flags" -> filled(field, Native.FLAGS);
             case "value" -> value(field);
             case "timestamp" -> new OffHeapColumn(field.dataType(), Native.address(rows, Native.TIME_US), 0, 0,
-                Native.address(rows, Native.TIME_IS_NULL), messages);
+                Native.address(rows, Native.TIME_IS_NULL), messages, this);
             case "timestamp_ns" -> new OffHeapColumn(field.dataType(), Native.address(rows, Native.TIME_NS), 0, 0,
-                Native.address(rows, Native.TIME_IS_NULL), messages);
+                Native.address(rows, Native.TIME_IS_NULL), messages, this);
             case "recording_id" -> {
                 ConstantColumnVector same = new ConstantColumnVector(rowCapacity, field.dataType());
                 same.setLong(recording.id);
@@ -422,11 +474,11 @@ final class AeronReader implements PartitionReader<ColumnarBatch> {
     private OffHeapColumn value(StructField field) {
         long offsets = Native.address(rows, Native.VALUE_OFFSET);
         long ends = canHaveGaps(field) ? Native.address(rows, Native.VALUE_END) : offsets + Integer.BYTES;
-        return new OffHeapColumn(field.dataType(), Native.address(rows, Native.VALUE), offsets, ends, 0, messages);
+        return new OffHeapColumn(field.dataType(), Native.address(rows, Native.VALUE), offsets, ends, 0, messages, this);
     }
 
     private OffHeapColumn filled(StructField field, int column) {
-        return new OffHeapColumn(field.dataType(), Native.address(rows, column), 0, 0, 0, messages);
+        return new OffHeapColumn(field.dataType(), Native.address(rows, column), 0, 0, 0, messages, this);
     }
 
     private ColumnVector text(StructField field, byte[] bytes) {

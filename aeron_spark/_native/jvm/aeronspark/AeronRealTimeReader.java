@@ -170,16 +170,22 @@ final class AeronRealTimeReader implements SupportsRealTimeRead<InternalRow> {
         }
     }
 
-    /** Finds what the archive has written since. */
-    private void look(long now) {
+    /** Finds what the archive has written since, in a folder that is not closed meanwhile. */
+    private void look(long now) throws IOException {
+        synchronized (reader) {
+            lookInto(reader.folder(), now);
+        }
+    }
+
+    private void lookInto(long folder, long now) {
         if (now >= catalogDue) {
-            isEnding = isSomethingNew();
+            isEnding = isSomethingNew(folder);
             catalogDue = now + CATALOG_INTERVAL_NS;
         }
         if (ids.length == 0) {
             return;
         }
-        Native.checked(Native.extents(reader.folder(), ids, extents));
+        Native.checked(Native.extents(folder, ids, extents));
         for (int index = 0; index < ids.length; index++) {
             long start = extents[index];
             long limit = extents[ids.length + index];
@@ -191,7 +197,7 @@ final class AeronRealTimeReader implements SupportsRealTimeRead<InternalRow> {
                 limit = timed(index, limit, now);
             }
             if (limit > taken[index]) {
-                long boundary = Native.checked(Native.advance(reader.folder(), ids[index], taken[index], limit));
+                long boundary = Native.checked(Native.advance(folder, ids[index], taken[index], limit));
                 if (boundary > taken[index]) {
                     written.add(JsonNodeFactory.instance.arrayNode().add(ids[index]).add(taken[index]).add(boundary).add(boundary)
                         .add(index));
@@ -215,11 +221,11 @@ final class AeronRealTimeReader implements SupportsRealTimeRead<InternalRow> {
     }
 
     /** A recording has begun, or goes on, that the plan of this batch did not know. */
-    private boolean isSomethingNew() {
-        long count = Native.checked(Native.active(reader.folder(), active));
+    private boolean isSomethingNew(long folder) {
+        long count = Native.checked(Native.active(folder, active));
         while (count >= active.length) {
             active = new long[2 * (int) count];
-            count = Native.checked(Native.active(reader.folder(), active));
+            count = Native.checked(Native.active(folder, active));
         }
         boolean isNew = active[0] > newest;
         for (int index = 1; index <= count; index++) {

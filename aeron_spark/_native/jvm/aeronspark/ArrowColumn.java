@@ -13,7 +13,8 @@ import org.apache.spark.unsafe.Platform;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * An array of Arrow's C data interface, read in place: who made it frees it. Texts may be indices of a dictionary, of 16 bits.
+ * An array of Arrow's C data interface, read in place: its memory is there as long as it holds the memory's owner. Texts may be
+ * indices of a dictionary, of 16 bits.
  *
  * <p>Offsets of arrays are 0, and lists and texts have offsets of 32 bits, as C makes them (sbe_export.c).
  */
@@ -26,10 +27,12 @@ final class ArrowColumn extends ColumnVector {
     private final long data;
     private final ArrowColumn dictionary;
     private final ArrowColumn[] children;
+    private final Object owner;
 
     /** @param array the address of a struct ArrowArray */
-    ArrowColumn(DataType type, long array) {
+    ArrowColumn(DataType type, long array, Object owner) {
         super(type);
+        this.owner = owner;
         long buffers = word(array, 5);
         long count = word(array, 3);
         nulls = word(array, 1);
@@ -37,11 +40,11 @@ final class ArrowColumn extends ColumnVector {
         values = count > 1 ? word(buffers, 1) : 0;
         data = count > 2 ? word(buffers, 2) : 0;
         long names = word(array, 7);
-        dictionary = names == 0 ? null : new ArrowColumn(type, names);
+        dictionary = names == 0 ? null : new ArrowColumn(type, names, owner);
         children = new ArrowColumn[(int) word(array, 4)];
         for (int at = 0; at < children.length; at++) {
             DataType of = type instanceof StructType ? ((StructType) type).apply(at).dataType() : ((ArrayType) type).elementType();
-            children[at] = new ArrowColumn(of, child(array, at));
+            children[at] = new ArrowColumn(of, child(array, at), owner);
         }
     }
 

@@ -104,6 +104,9 @@ final class Native {
     static native long openRows(long folder, long recordingId, long start, long end, long limit, int mask, int rowCapacity,
         int byteCapacity, long reservedUnitNs, boolean isText);
 
+    /** Closes files; the columns stay until closeRows. */
+    static native void endRows(long rows);
+
     static native void closeRows(long rows);
 
     static native long address(long rows, int column);

@@ -8,26 +8,28 @@ import org.apache.spark.sql.vectorized.ColumnarMap;
 import org.apache.spark.unsafe.Platform;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** A column that C has filled, read in place. The reader that owns the memory frees it. */
+/** A column that C has filled, read in place. Its memory is there as long as it holds the memory's owner. */
 final class OffHeapColumn extends ColumnVector {
     private final long data;
     private final long offsets;
     private final long ends;
     private final long isNull;
     private final long messages;
+    private final Object owner;
 
     /**
      * @param data of numbers; or of bytes, with the offsets where those of a row begin and end
      * @param isNull 0 where no row is null
      * @param messages 4 bytes a row, its message; 0 where each message is one row
      */
-    OffHeapColumn(DataType type, long data, long offsets, long ends, long isNull, long messages) {
+    OffHeapColumn(DataType type, long data, long offsets, long ends, long isNull, long messages, Object owner) {
         super(type);
         this.data = data;
         this.offsets = offsets;
         this.ends = ends;
         this.isNull = isNull;
         this.messages = messages;
+        this.owner = owner;
     }
 
     private long at(int row) {

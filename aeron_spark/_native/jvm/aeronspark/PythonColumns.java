@@ -66,8 +66,5 @@ final class PythonColumns implements AutoCloseable {
     @Override
     public void close() throws IOException {
         rows.close();
-        for (WritableColumnVector vector : vectors) {
-            vector.close();
-        }
     }
 }

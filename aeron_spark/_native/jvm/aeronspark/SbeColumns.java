@@ -46,8 +46,9 @@ final class SbeColumns implements AutoCloseable {
         return wanted.contains(name);
     }
 
-    ColumnVector column(StructField field) {
-        return new ArrowColumn(field.dataType(), ArrowColumn.child(Native.sbeArray(sbe), wanted.indexOf(field.name())));
+    /** @param owner holds this, until no column needs it */
+    ColumnVector column(StructField field, Object owner) {
+        return new ArrowColumn(field.dataType(), ArrowColumn.child(Native.sbeArray(sbe), wanted.indexOf(field.name())), owner);
     }
 
     @Override
