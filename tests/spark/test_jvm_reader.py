@@ -10,6 +10,7 @@ import os
 import shutil
 import struct
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -107,6 +108,33 @@ def test_what_stands_in_a_files_place_is_an_error_that_names_it(
     ours = jvm.verdict(partition, python.schema)
     assert ours == python.verdict(partition)
     assert name in ours.error
+
+
+def test_names_beyond_ascii_in_a_jvm_of_the_posix_locale(folder: Path, tmp_path: Path) -> None:
+    """Java has no bytes for such a name there; C has those that were planned."""
+    copy = tmp_path / "größe"
+    with JvmReader(tmp_path, env={"LC_ALL": "POSIX"}) as jvm:
+        for damage in (Path.touch, Path.unlink, lambda file: file.write_bytes(b"\xff" * 4096)):
+            shutil.copytree(folder, copy)
+            python = PythonReader(copy)
+            (partition,) = python.partitions()
+            damage(copy / LATER)
+            assert jvm.verdict(partition, python.schema) == python.verdict(partition)
+            shutil.rmtree(copy)
+        shutil.copytree(folder, copy)
+        (partition,) = PythonReader(copy).partitions()
+        (beyond,) = partition.ranges
+        end = beyond.end + 2 * recorded.TERM_LENGTH
+        beyond = replace(beyond, start=beyond.end + recorded.TERM_LENGTH, end=end, limit=end)
+        purged = replace(partition, ranges=(beyond,))
+        ours = jvm.verdict(purged, python.schema)
+        assert ours == python.verdict(purged)
+        assert f"{copy}/0-" in ours.error
+    with JvmReader(tmp_path, options=[f"-Djava.io.tmpdir={copy}"], env={"LC_ALL": "POSIX"}) as jvm:
+        unnamed = jvm.verdict(partition, python.schema).error
+        assert unnamed.startswith(
+            "aeron_spark.errors.StorageError: the native library of aeron_spark cannot be written into"
+        )
 
 
 @pytest.mark.parametrize("length", [0, 1000, 70_000])

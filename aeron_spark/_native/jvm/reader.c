@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "aeron_spark/as_archive.h"
 #include "follow.h"
@@ -80,6 +81,15 @@ static jbyteArray JNICALL native_error_text(JNIEnv *env, jclass of)
 {
     (void)of;
     return bytes_of(env, as_error_text());
+}
+
+static jboolean JNICALL native_exists(JNIEnv *env, jclass of, jbyteArray path)
+{
+    (void)of;
+    char *text = text_of(env, path);
+    const bool is_there = NULL == text || 0 == access(text, F_OK); /* without memory it is not missing */
+    free(text);
+    return is_there ? JNI_TRUE : JNI_FALSE;
 }
 
 static jlong JNICALL native_open_folder(
@@ -393,6 +403,7 @@ JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM *vm, void *reserved)
     (void)reserved;
     static const JNINativeMethod METHODS[] = {
         { "errorText", "()[B", (void *)native_error_text },
+        { "exists", "([B)Z", (void *)native_exists },
         { "openFolder", "([B[BIZ)J", (void *)native_open_folder },
         { "closeFolder", "(J)V", (void *)native_close_folder },
         { "extent", "(JJ[J)I", (void *)native_extent },

@@ -6,8 +6,6 @@ import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import java.io.IOException;
 import java.lang.ref.Cleaner;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.util.Iterator;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.read.PartitionReader;
@@ -311,11 +309,17 @@ final class AeronReader implements PartitionReader<ColumnarBatch> {
         long nextTerm = position - position % recording.termLength + recording.termLength;
         for (long at : new long[] {position, nextTerm}) {
             String name = recording.segmentFile(at);
-            if (failure.text().contains(name) && !Files.exists(Path.of(job.get("path").asText(), name))) {
+            if (failure.text().contains(name) && !Native.exists(Native.bytes(pathOf(name)))) {
                 return lost("recording " + recording.id + ": position " + at + " is wanted: " + failure.text());
             }
         }
         return failure;
+    }
+
+    /** A text, as Java has no path where its locale lacks a letter of one. */
+    private String pathOf(String name) {
+        String path = job.get("path").asText();
+        return path.endsWith("/") ? path + name : path + "/" + name;
     }
 
     static AeronException lost(String text) {
@@ -400,7 +404,7 @@ final class AeronReader implements PartitionReader<ColumnarBatch> {
         }
         if (extent[0] > given || end > extent[1]) {
             throw lost("recording " + recording.id + ": [" + given + ", " + end + ") was planned to be read from "
-                + Path.of(job.get("path").asText(), recording.segmentFile(given)) + " on, but now [" + extent[0] + ", " + extent[1]
+                + pathOf(recording.segmentFile(given)) + " on, but now [" + extent[0] + ", " + extent[1]
                 + ") is there: it was purged or truncated meanwhile (a plan that Spark has kept reads the same again: load anew)");
         }
     }

@@ -9,6 +9,7 @@ import java.nio.channels.Selector;
 import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
 import java.nio.file.Files;
+import java.nio.file.InvalidPathException;
 import java.nio.file.Path;
 import java.util.concurrent.TimeUnit;
 import org.apache.spark.TaskContext;
@@ -46,10 +47,10 @@ final class BlockSocket implements AutoCloseable {
         }
         BlockSocket socket = null;
         try {
-            socket = new BlockSocket(Files.createTempDirectory("aeron-rows-"));
+            socket = new BlockSocket(Files.createTempDirectory(Path.of(System.getProperty("java.io.tmpdir")), "aeron-rows-"));
             socket.server.bind(UnixDomainSocketAddress.of(socket.file), 1).configureBlocking(false);
             return socket;
-        } catch (IOException | UnsupportedOperationException error) {
+        } catch (IOException | InvalidPathException | UnsupportedOperationException error) {
             if (socket != null) {
                 socket.close();
             }

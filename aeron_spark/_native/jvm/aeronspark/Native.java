@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
+import java.nio.file.InvalidPathException;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 
@@ -48,7 +49,7 @@ final class Native {
             if (library == null) {
                 throw new IllegalStateException("the jar of aeron_spark holds no native library: build it again by make build");
             }
-            Path file = Files.createTempFile("aeron_spark_jni", ".so");
+            Path file = Files.createTempFile(Path.of(folder), "aeron_spark_jni", ".so");
             try {
                 Files.copy(library, file, StandardCopyOption.REPLACE_EXISTING);
                 System.load(file.toString());
@@ -56,7 +57,7 @@ final class Native {
             } finally {
                 Files.deleteIfExists(file);
             }
-        } catch (IOException error) {
+        } catch (IOException | InvalidPathException error) { // also of a name that Java's locale cannot have
             throw new AeronException(AeronException.STORAGE, "the native library of aeron_spark cannot be written into "
                 + folder + ": " + error + "; make room there, or " + ANOTHER_FOLDER);
         } catch (UnsatisfiedLinkError error) {
@@ -92,6 +93,8 @@ final class Native {
     }
 
     static native byte[] errorText();
+
+    static native boolean exists(byte[] path);
 
     static native long openFolder(byte[] path, byte[] aeronDir, int checksum, boolean readsCounters);
 
