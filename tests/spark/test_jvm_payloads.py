@@ -196,6 +196,41 @@ def test_errors_are_those_of_python(spark: SparkSession, folder: Path) -> None:
         assert "payload=sbe: " in ours
 
 
+def batches_of(frame: DataFrame) -> int:
+    """How many batches the scan of a frame gives to Spark."""
+    plan = frame._jdf.queryExecution().executedPlan()
+    plan.executeCollect()
+    while not plan.metrics().contains("numInputBatches"):
+        plan = plan.children().head()
+    return int(plan.metrics().apply("numInputBatches").value())
+
+
+def test_bytes_in_groups_bound_a_batch_that_python_reads(spark: SparkSession, tmp_path: Path) -> None:
+    """Behind damage Python reads the rest, here all: 4,096 rows were a batch, of any length."""
+    sizes = (
+        '<composite name="text"><type name="length" primitiveType="uint16"/>'
+        '<type name="varData" primitiveType="uint8" length="0" characterEncoding="UTF-8"/></composite>'
+        '<composite name="groupSizeEncoding"><type name="blockLength" primitiveType="uint16"/>'
+        '<type name="numInGroup" primitiveType="uint8"/></composite>'
+    )
+    group = (
+        '<message name="M" id="1"><group name="parts" id="1"><field name="n" id="2" type="uint8"/>'
+        '<data name="body" id="3" type="text"/></group></message>'
+    )
+    message = struct.pack("<HHHHHBBH", 0, 1, 1, 1, 1, 1, 7, 4000) + b"x" * 4000
+    with dirs.fresh("aeron") as aeron_dir, recorded.archive(aeron_dir, tmp_path / "archive") as archive:
+        publication = archive.record(PLAIN)
+        publication.offer_batch([message] * 100, timeout=20)
+        archive.stop(publication, PLAIN)
+    (tmp_path / "archive" / "schema.xml").write_text(schema(sizes, group), encoding="utf-8")
+    with (tmp_path / "archive" / "0-0.rec").open("r+b") as file:
+        file.write(b"\x05\0\0\0")  # the length of the first frame
+    limits = {"onCorruption": "skip", "bytesPerBatch": "16k", "minPartitions": "1"}
+    frame = same(spark, tmp_path / "archive", PLAIN, sbeMessage="M", **limits)
+    assert frame.count() == 85, "without a term"
+    assert batches_of(frame) >= 85 * 4000 // (16_384 + 4_200)
+
+
 def test_texts(spark: SparkSession, folder: Path) -> None:
     frame = same(spark, folder, TEXTS, payload="string", columns="position,value")
     assert frame.count() == 101

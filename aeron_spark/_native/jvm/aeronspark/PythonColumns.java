@@ -2,12 +2,11 @@ package aeronspark;
 
 import java.io.IOException;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.execution.RowToColumnConverter;
 import org.apache.spark.sql.execution.vectorized.OnHeapColumnVector;
 import org.apache.spark.sql.execution.vectorized.WritableColumnVector;
-import org.apache.spark.sql.types.BinaryType;
-import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
@@ -22,7 +21,10 @@ final class PythonColumns implements AutoCloseable {
     private final WritableColumnVector[] vectors;
     private final ColumnarBatch batch;
 
-    /** @param all what Python reads; wanted are the columns of it that a batch has, and mostBytes bounds it, but for one row. */
+    /**
+     * @param all what Python reads; wanted are the columns of it that a batch has
+     * @param mostBytes of its rows as Spark has them, nested values included; one row may exceed it
+     */
     PythonColumns(PartitionReader<InternalRow> rows, StructType all, StructType wanted, long mostBytes) {
         this.rows = rows;
         this.mostBytes = mostBytes;
@@ -41,8 +43,11 @@ final class PythonColumns implements AutoCloseable {
             vector.reset();
         }
         int count = 0;
-        while (count < ROWS && bytes() < mostBytes && rows.next()) {
-            converter.convert(rows.get(), vectors);
+        long bytes = 0;
+        while (count < ROWS && bytes < mostBytes && rows.next()) {
+            UnsafeRow row = (UnsafeRow) rows.get();
+            converter.convert(row, vectors);
+            bytes += row.getSizeInBytes();
             count++;
         }
         batch.setNumRows(count);
@@ -51,16 +56,6 @@ final class PythonColumns implements AutoCloseable {
 
     ColumnarBatch batch() {
         return batch;
-    }
-
-    private long bytes() {
-        long bytes = 0;
-        for (WritableColumnVector vector : vectors) {
-            if (vector.dataType() instanceof BinaryType || vector.dataType() instanceof StringType) {
-                bytes += vector.arrayData().getElementsAppended();
-            }
-        }
-        return bytes;
     }
 
     @Override
