@@ -194,7 +194,7 @@ final class AeronRealTimeReader implements SupportsRealTimeRead<InternalRow> {
                     + limit + ") is there: it was purged or truncated meanwhile");
             }
             if (hasTimesOfIndex && limit > taken[index]) {
-                limit = timed(index, limit, now);
+                limit = timed(folder, index, limit, now);
             }
             if (limit > taken[index]) {
                 long boundary = Native.checked(Native.advance(folder, ids[index], taken[index], limit));
@@ -208,8 +208,8 @@ final class AeronRealTimeReader implements SupportsRealTimeRead<InternalRow> {
     }
 
     /** Up to where messages have their times, or will have none: entries of the index come after the bytes. See timed.py. */
-    private long timed(int index, long limit, long now) {
-        Native.checked(Native.timeReach(reader.folder(), ids[index], reach));
+    private long timed(long folder, int index, long limit, long now) {
+        Native.checked(Native.timeReach(folder, ids[index], reach));
         if (reach[0] >= limit || reach[1] == 0) {
             return limit;
         }
