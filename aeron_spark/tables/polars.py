@@ -1,7 +1,8 @@
 """Recordings as a LazyFrame of Polars.
 
 Polars passes columns, predicate and number of rows to a scan, and takes its batches one by one. Every predicate is applied by
-Polars itself; where its parts are comparisons of columns with values, the scan reads only what these do not rule out.
+Polars itself; where its parts are comparisons of columns with values, the scan reads only what these do not rule out. The
+number of rows is of those before the predicate.
 """
 
 from __future__ import annotations
@@ -53,17 +54,16 @@ def scan_aeron(source: Source | Scan, recordings: int | list[int] | None = None,
         columns: list[str] | None, predicate: pl.Expr | None, row_count: int | None, _batch_size: int | None
     ) -> Iterator[pl.DataFrame]:
         narrowed = whole if columns is None else whole.select(columns)
-        if predicate is not None:
+        if predicate is not None and row_count is None:  # the first rows are those before the predicate
             bounds = bounds_of(predicate.meta.serialize(format="json"), narrowed.schema)
             narrowed = narrowed if bounds is None else narrowed.filter(bounds)
         left = row_count
         with narrowed.batches() as batches:
             for batch in batches:
                 frame = pl.DataFrame(batch)
-                frame = frame if predicate is None else frame.filter(predicate)
                 frame = frame if left is None else frame.head(left)
                 left = None if left is None else left - len(frame)
-                yield frame
+                yield frame if predicate is None else frame.filter(predicate)
                 if left == 0:
                     return
 

@@ -369,6 +369,13 @@ def test_polars_passes_columns_predicates_and_rows(market: Market) -> None:
     assert quotes.collect().equals(expected)
     assert quotes.collect(engine="streaming").equals(expected)
     assert quotes.head(7).collect().equals(expected.head(7))
+    # What was asked for first counts first.
+    for predicate in (pl.col("price") > 140, pl.col("position") >= expected["position"][200]):
+        for engine in ("in-memory", "streaming"):
+            found = quotes.head(300).filter(predicate).collect(engine=engine)
+            assert found.equals(expected.head(300).filter(predicate)), (predicate, engine)
+            found = quotes.filter(predicate).head(300).collect(engine=engine)
+            assert found.equals(expected.filter(predicate).head(300)), (predicate, engine)
     when = dt.datetime(2001, 1, 1, tzinfo=dt.UTC)
     for predicate in (
         pl.col("price") == 100, (pl.col("price") > 140) & (pl.col("position") < 5000), pl.col("symbol") == "XYZ",
