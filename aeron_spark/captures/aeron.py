@@ -221,6 +221,11 @@ class AeronSink:
             self._take(stream, order.finish())
             stream.order = None
             self._log.repeated += order.repeated
+            if order.early:
+                self._log.problem(
+                    f"{stream.name}: {order.early:,} datagrams begin before position {order.first}, where its first recording "
+                    "had begun when they came, and are left out: capture from before the stream begins"
+                )
             if order.contradicting:
                 self._log.problem(
                     f"{stream.name}: {order.contradicting:,} datagrams contradict others at their positions, and are left out"

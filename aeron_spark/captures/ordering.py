@@ -79,8 +79,10 @@ class Order:
     """One stream, from its first position on."""
 
     def __init__(self, first: int, *, window: int, trim: Trim, budget: Budget) -> None:
-        self.next = first
+        self.first = self.next = first
         self.repeated = 0
+        #: Pieces that begin before the first position: what of them lies before it has no place any more.
+        self.early = 0
         #: Pieces that overlap what is there, and cannot be cut at its end.
         self.contradicting = 0
         #: When the last piece was taken.
@@ -105,8 +107,9 @@ class Order:
             return
         rows = zip(*(one.tolist() for one in (position, extent, start, length, time_ns)), strict=True)
         for at, covers, begin, size, time in rows:
+            self.early += at < self.first
             if at + covers <= self.next:
-                self.repeated += 1
+                self.repeated += at >= self.first
                 continue
             piece = _Piece(at, self._added, covers, content[begin : begin + size].tobytes(), time)
             heapq.heappush(self._waiting, piece)

@@ -275,6 +275,19 @@ def test_what_is_missing_before_the_first_frame_is_a_gap(tmp_path: Path) -> None
     assert values(tmp_path / "folder") == {0: messages[3:]}
 
 
+def test_what_comes_from_before_the_first_position_is_told(tmp_path: Path) -> None:
+    """A capture that begins within a stream can have datagrams late, or sent again, of which its recording has no place."""
+    messages, datagrams = stream(20)
+    setup = setup_frame(offset=sum(map(len, datagrams[1:9])))
+    packets = [*datagrams[7:9], setup, *datagrams[4:7], *datagrams[9:], datagrams[7]]
+    capture = write_pcap(tmp_path / "capture", timed([udp(one) for one in packets]), link=RAW)
+    report = import_capture(capture, tmp_path / "folder")
+    assert values(tmp_path / "folder") == {0: messages[6:]}
+    assert (report.gap_count, report.repeated) == (0, 1)
+    (problem,) = report.problems
+    assert f"3 datagrams begin before position {sum(map(len, datagrams[1:7]))}" in problem
+
+
 def test_a_datagram_of_several_streams_is_none(tmp_path: Path) -> None:
     """Frames of another session, or behind padding, can't be recorded where they stand: the datagram is not Aeron's."""
     messages, datagrams = stream(20)
