@@ -99,8 +99,8 @@ class SbeColumns:
                 failure = _failure(f"{errors[row].as_py()} at offset {batch.column(ERROR_AT)[row].as_py()}")
                 return Decoded(batch.slice(0, row), messages[:row], failure, int(messages[row]))
         elif rows.lost and self._on_error == "fail":
-            text = f"{rows.lost} values of it or of messages soon after do not fit the types of their columns"
-            return Decoded(batch.slice(0, 0), messages[:0], _failure(text), int(messages[0]))
+            first = int(messages[0]) if len(messages) else 0  # one without entries has no row
+            return Decoded(batch.slice(0, 0), messages[:0], _lost(rows.lost), first)
         return Decoded(batch, messages, is_one_each=rows.is_one_each and messages is rows.payload)
 
     def possible_templates(self, possible: Callable[[Sequence[pc.Expression]], list[bool]]) -> np.ndarray | None:
@@ -128,4 +128,11 @@ def _failure(reason: str) -> Callable[[str], DataLossError]:
     return lambda where: DataLossError(
         f"{where} cannot be decoded by the SBE schema: {reason}. "
         f"sbe_options={{'on_error': 'null'}} gives it as nulls with the reason in {ERROR}, 'drop' leaves it out"
+    )
+
+
+def _lost(count: int) -> Callable[[str], DataLossError]:
+    return lambda where: DataLossError(
+        f"{where}, or one soon after it: {count} values do not fit the types of their columns. Choose other types by "
+        f"sbe_options (uint64, decimals, ...); {{'on_error': 'null'}} and 'drop' make such a value null"
     )

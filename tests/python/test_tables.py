@@ -240,20 +240,45 @@ def test_a_schema_that_changes_within_a_recording(aeron_folder: RecordedFolder) 
     assert lots == [*(number * 10 if number % 2 else None for number in range(100)), None]
 
 
+#: Messages with a group.
+BOOKS = SCHEMA.replace(
+    "</types>",
+    '<composite name="groupSizeEncoding"><type name="blockLength" primitiveType="uint16"/>'
+    '<type name="numInGroup" primitiveType="uint16"/></composite></types>',
+).replace(
+    "</sbe:messageSchema>",
+    '<sbe:message name="Book" id="3"><field name="number" id="1" type="uint64"/><group name="levels" id="2">'
+    '<field name="level" id="1" type="int64"/></group></sbe:message></sbe:messageSchema>',
+)
+
+
+@pytest.mark.parametrize("explode", [None, "levels"])
+def test_a_value_that_its_column_does_not_hold_is_an_error_with_its_own_remedy(
+    aeron_folder: RecordedFolder, explode: str | None
+) -> None:
+    """Also of messages that have no row."""
+    rows = [{"number": 1 << 63, "levels": []}]
+    written = aeron_folder.write(rows, schema=BOOKS, message="Book")
+
+    def of_books(**options: Any) -> Scan:
+        options |= {"explode": explode} if explode else {}
+        return scan(aeron_folder, written.recording_id, sbe=BOOKS, message="Book", sbe_options=options)
+
+    got, failure = until_failure(of_books(uint64="long"))
+    assert got == []
+    assert "the message at position 0, or one soon after it: 1 values do not fit the types of their columns" in failure
+    assert "sbe_error" not in failure  # which would be empty
+    for choice in ("null", "drop"):
+        kept = of_books(uint64="long", on_error=choice).to_table()
+        assert kept["number"].to_pylist() == ([] if explode else [None])
+    assert len(of_books().to_table()) == (0 if explode else 1)
+
+
 def test_groups_become_rows_with_the_messages_columns(aeron_folder: RecordedFolder) -> None:
-    schema = SCHEMA.replace(
-        "</types>",
-        '<composite name="groupSizeEncoding"><type name="blockLength" primitiveType="uint16"/>'
-        '<type name="numInGroup" primitiveType="uint16"/></composite></types>',
-    ).replace(
-        "</sbe:messageSchema>",
-        '<sbe:message name="Book" id="3"><field name="number" id="1" type="int64"/><group name="levels" id="2">'
-        '<field name="level" id="1" type="int64"/></group></sbe:message></sbe:messageSchema>',
-    )
     rows = [{"number": number, "levels": [{"level": level} for level in range(number)]} for number in range(4)]
-    written = aeron_folder.write(rows, schema=schema, message="Book")
+    written = aeron_folder.write(rows, schema=BOOKS, message="Book")
     found = scan(
-        aeron_folder, written.recording_id, sbe=schema, message="Book", sbe_options={"explode": "levels"},
+        aeron_folder, written.recording_id, sbe=BOOKS, message="Book", sbe_options={"explode": "levels"},
         columns=["position", "number", "level"],
     )  # fmt: skip
     expected = [
