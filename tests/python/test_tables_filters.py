@@ -72,6 +72,14 @@ def test_what_a_filter_rules_out_is_not_read(market: Market) -> None:
     assert read_bytes(of(market, filter="value ~ '^line 7$'")) == whole
 
 
+def test_what_arrow_cannot_judge_narrows_nothing(market: Market) -> None:
+    """Arrow takes times of another zone and unit in a list, but does not see what such a list rules out."""
+    when = market.whole["timestamp"][COUNT // 2].value // 1000
+    listed = pc.field("timestamp").isin(pa.array([when], pa.timestamp("us", "Europe/Berlin")))
+    for expression in (listed, ~listed, listed & (pc.field("position") > 0)):
+        assert of(market, filter=expression).to_table().equals(market.whole.filter(expression))
+
+
 def test_bytes_that_are_missing_where_a_part_begins_are_told_after_the_rows_before(
     market: Market, tmp_path: Path
 ) -> None:
