@@ -193,6 +193,18 @@ def test_options_of_the_log_that_cannot_be(options: list[str], told: str) -> Non
         assert done.stderr.startswith(told)
 
 
+@pytest.mark.parametrize("option", ["-D", "--dir"])
+def test_options_of_the_verbs_get_the_usage_of_the_servers(option: str) -> None:
+    """`aeron-spark driver` takes `--dir DIR` and `-D NAME=VALUE`; the programs that it starts take `-Dname=value` alone."""
+    for name in ("aeron-spark-driver", "aeron-spark-archive"):
+        command = [str(native.executable(name)), option, "aeron.dir=/nowhere", "--check"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        assert done.returncode == 1
+        first, _, rest = done.stderr.partition("\n")
+        assert first in (f"unknown option {option}", f"malformed define: {option}")
+        assert "[-Dname=value]..." in rest
+
+
 @pytest.fixture
 def manager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Manager]:
     with Manager(tmp_path, monkeypatch) as made:

@@ -179,7 +179,7 @@ static int apply_log_option(settings *to, const char *argument, const char *next
 static bool apply_option(settings *to, const char *program, const char *argument, int *status)
 {
     *status = EXIT_SUCCESS;
-    if (0 == strncmp(argument, "-D", 2))
+    if (0 == strncmp(argument, "-D", 2) && '\0' != argument[2])
     {
         return define(to, argument, status);
     }

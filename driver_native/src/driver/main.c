@@ -152,6 +152,7 @@ static bool apply_arguments(as_driver_config *config, int argc, char **argv, boo
             if (AS_OK != asi_property_parse_untrusted(argument + 2, on_define, config))
             {
                 fprintf(stderr, "malformed define: %s\n", argument);
+                fprintf(stderr, USAGE, argv[0]);
                 *status = EXIT_FAILURE;
             }
         }

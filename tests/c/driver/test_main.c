@@ -117,6 +117,7 @@ static const argument_row ARGUMENTS[] = {
     { { "--help" }, 0, "--exit-when-idle <duration>", "" },
     { { "-x" }, 1, "", "usage: " },
     { { "-Dnothing" }, 1, "", "malformed define: -Dnothing" },
+    { { "-D", "aeron.dir=/nowhere" }, 1, "", "[-Dname=value]..." },
     { { "/nowhere/driver.properties" }, 1, "", "ERROR: loading properties from /nowhere/driver.properties" },
     { { "--log-format" }, 1, "", "--log-format needs text or json\n" },
     { { "--log-level", "loud" }, 1, "", "--log-level needs info, warning, error or off, not loud\n" },
