@@ -158,6 +158,7 @@ static asi_active_recording *make_recording(as_archive *archive, asi_recording_s
         .recording_id = record->recording_id,
         .start_position = record->start_position,
         .join_position = constants->join_position,
+        .initial_term_id = record->initial_term_id,
         .term_length = record->term_buffer_length,
         .segment_length = record->segment_file_length,
         .file_sync_level = (int32_t)config->file_sync_level,

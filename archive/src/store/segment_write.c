@@ -23,6 +23,8 @@ struct asi_segment_writer
     const asi_file_ops *files; /* borrowed */
     char *archive_dir;         /* owned */
     int64_t recording_id;
+    int32_t initial_term_id;
+    int32_t term_length;
     int32_t segment_length;
     int32_t file_sync_level;
     bool sync_directory;
@@ -215,6 +217,7 @@ as_result asi_segment_writer_open(const asi_segment_writer_params *params, asi_s
     const int64_t base = asi_segment_base(
         params->start_position, params->join_position, params->term_length, params->segment_length);
     *writer = (asi_segment_writer){ .files = params->files, .archive_dir = archive_dir, .recording_id = params->recording_id,
+        .initial_term_id = params->initial_term_id, .term_length = params->term_length,
         .segment_length = params->segment_length, .file_sync_level = params->file_sync_level,
         .sync_directory = params->sync_directory, .checksum = checksum, .checksum_buffer = buffer, .fd = -1,
         .segment_base = base, .segment_offset = params->join_position - base };
@@ -252,23 +255,45 @@ static as_result fail_block(const asi_segment_writer *writer, int64_t offset, co
         asi_segment_writer_position(writer) + offset, what);
 }
 
+/* True while the log has the frame of this position. Publishers go on without an archive that was paused for longer than the
+ * liveness timeout. A log is cleaned and written in order, so what was read behind this frame before is the recording's, too. */
+static bool has_frame(const asi_segment_writer *writer, const uint8_t *log, int64_t position)
+{
+    asi_fence_acquire(); /* after the bytes were read */
+    const asi_frame_header *frame = (const asi_frame_header *)(const void *)log;
+    return asi_load_relaxed_i32(&frame->frame_length) > 0 &&
+        asi_load_relaxed_i32(&frame->term_offset) == (position & ((int64_t)writer->term_length - 1)) &&
+        asi_load_relaxed_i32(&frame->term_id) == asi_segment_term_id(position, writer->term_length, writer->initial_term_id);
+}
+
 /* Writes frames so that recovery never finds a torn one. A process killed during a write leaves the pages copied so far. A power
  * failure leaves any sectors of unsynced data. A write that crosses a page (with a sync level: a sector) therefore first omits
  * the length of the first frame, which alone makes the bytes visible. It adds the length once the rest is written (with a sync
  * level: durable). 4 bytes inside one sector are written atomically, so recovery ends before or after the whole block. Without a
- * sync level there is no guarantee for power failures; recovery's page test covers them. */
-static int write_frames(asi_segment_writer *writer, const uint8_t *frames, int64_t length, int64_t offset)
+ * sync level there is no guarantee for power failures; recovery's page test covers them.
+ * What makes the bytes visible is copied first, and written only if the log, where the first frame is at `log`, was not
+ * overwritten meanwhile. */
+static as_result write_frames(
+    asi_segment_writer *writer, const uint8_t *log, const uint8_t *frames, int64_t length, int64_t offset)
 {
     const asi_file_ops *files = writer->files;
+    uint8_t visible[PAGE_LENGTH];
     const int64_t whole = writer->file_sync_level > 0 ? SECTOR_LENGTH : PAGE_LENGTH;
-    if (offset / whole == (offset + length - 1) / whole)
+    const int64_t first = offset / whole == (offset + length - 1) / whole ? length : (int64_t)sizeof(int32_t);
+    memcpy(visible, frames, (size_t)first);
+    int error = 0;
+    if (first < length)
     {
-        return asi_file_write_all(files, writer->fd, frames, length, offset);
+        error = asi_file_write_all(files, writer->fd, frames + first, length - first, offset + first);
+        error = 0 == error ? asi_file_sync(files, writer->fd, writer->file_sync_level) : error;
     }
-    const int64_t first = (int64_t)sizeof(int32_t);
-    int error = asi_file_write_all(files, writer->fd, frames + first, length - first, offset + first);
-    error = 0 == error ? asi_file_sync(files, writer->fd, writer->file_sync_level) : error;
-    return 0 != error ? error : asi_file_write_all(files, writer->fd, frames, first, offset);
+    if (!has_frame(writer, log, writer->segment_base + offset))
+    {
+        return fail_block(writer, offset - writer->segment_offset, "was overwritten in the log: the archive was paused for longer "
+            "than its driver's liveness timeouts; extend the recording with a new publication, or start another one");
+    }
+    error = 0 == error ? asi_file_write_all(files, writer->fd, visible, first, offset) : error;
+    return 0 == error ? AS_OK : fail_storage(writer, -error, length, "write");
 }
 
 /* Writes the block in pieces of whole frames. Each frame has its checksum in the session id field. */
@@ -306,11 +331,11 @@ static as_result write_with_checksums(asi_segment_writer *writer, const uint8_t 
         {
             return fail_block(writer, piece_begin, "holds a frame that is longer than any transport sends");
         }
-        const int error =
-            write_frames(writer, writer->checksum_buffer, piece_length, writer->segment_offset + piece_begin);
-        if (0 != error)
+        const as_result result = write_frames(
+            writer, block + piece_begin, writer->checksum_buffer, piece_length, writer->segment_offset + piece_begin);
+        if (AS_OK != result)
         {
-            return fail_storage(writer, -error, length, "write");
+            return result;
         }
         piece_begin += piece_length;
     }
@@ -323,9 +348,7 @@ static as_result write_block(asi_segment_writer *writer, const uint8_t *block, i
     {
         return write_with_checksums(writer, block, length);
     }
-    const int64_t write_length = is_padding ? AS_FRAME_HEADER_LENGTH : length;
-    const int error = write_frames(writer, block, write_length, writer->segment_offset);
-    return 0 == error ? AS_OK : fail_storage(writer, -error, write_length, "write");
+    return write_frames(writer, block, block, is_padding ? AS_FRAME_HEADER_LENGTH : length, writer->segment_offset);
 }
 
 /* Opens the file after the full one. The writer's base and offset move only once it exists. The full file is written and synced,

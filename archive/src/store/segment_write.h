@@ -31,6 +31,7 @@ typedef struct asi_segment_writer_params
     int64_t recording_id;
     int64_t start_position;      /* the recording's start position in the catalog */
     int64_t join_position;       /* first byte to write: start of a new recording, stop of an extended one */
+    int32_t initial_term_id;
     int32_t term_length;
     int32_t segment_length;
     int32_t file_sync_level;     /* aeron.archive.file.sync.level */
@@ -42,7 +43,8 @@ typedef struct asi_segment_writer_params
  * because a later recovery must not take remains of a crash for frames. */
 as_result asi_segment_writer_open(const asi_segment_writer_params *params, asi_segment_writer **writer) AS_MUST_USE;
 /* Appends one block. AS_E_STORAGE: a write failed; see asi_segment_writer_is_out_of_space for the archive's error code.
- * AS_E_DATA: the block does not consist of whole frames, or passes the end of the segment. */
+ * AS_E_DATA: the block does not consist of whole frames, passes the end of the segment, or is not of this position (any more):
+ * the log was overwritten before or while it was read. Nothing of such a block becomes visible in the file. */
 as_result asi_segment_writer_append(asi_segment_writer *writer, const uint8_t *block, int64_t length) AS_MUST_USE;
 /* Recorded position: all bytes before it are written to the operating system (and synced, if configured). */
 int64_t asi_segment_writer_position(const asi_segment_writer *writer);

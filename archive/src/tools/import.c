@@ -206,8 +206,9 @@ static as_result open_writers(as_import_recording *made)
         return asi_fail(AS_E_INTERNAL, 0, "recording %" PRId64 " is not in the catalog", made->id);
     }
     const asi_segment_writer_params segments = { .files = files, .archive_dir = made->import->dir, .recording_id = made->id,
-        .start_position = made->position, .join_position = made->position, .term_length = made->term_length,
-        .segment_length = made->segment_length, .checksum = AS_CHECKSUM_NONE };
+        .start_position = made->position, .join_position = made->position,
+        .initial_term_id = made->initial_term_id, .term_length = made->term_length, .segment_length = made->segment_length,
+        .checksum = AS_CHECKSUM_NONE };
     const as_result result = asi_segment_writer_open(&segments, &made->writer);
     if (AS_OK != result)
     {

@@ -240,8 +240,8 @@ static as_result open_writer(
     const asi_file_ops *files, int64_t join, int32_t sync_level, as_record_checksum checksum, asi_segment_writer **writer)
 {
     const asi_segment_writer_params params = { .files = files, .archive_dir = scratch, .join_position = join,
-        .term_length = TERM_LENGTH, .segment_length = SEGMENT_LENGTH, .file_sync_level = sync_level, .sync_directory = true,
-        .checksum = checksum };
+        .initial_term_id = INITIAL_TERM_ID, .term_length = TERM_LENGTH, .segment_length = SEGMENT_LENGTH,
+        .file_sync_level = sync_level, .sync_directory = true, .checksum = checksum };
     return asi_segment_writer_open(&params, writer);
 }
 
@@ -271,6 +271,95 @@ static void a_block_becomes_visible_last(void)
     }
 }
 
+/* -- a log that is overwritten ------------------------------------------------------------------------------------------------- */
+
+static int64_t lap_at; /* in the call of that number; 0: none */
+static int64_t lapped_length;
+static bool is_cleaned;
+
+/* The publisher, or the driver's cleaning, has passed through the block from its begin on. */
+static void lap(void)
+{
+    memset(segment, is_cleaned ? 0 : 0xAA, (size_t)lapped_length);
+    if (!is_cleaned)
+    {
+        *(asi_frame_header *)(void *)segment = (asi_frame_header){ .frame_length = (int32_t)lapped_length,
+            .flags = ASI_FLAG_UNFRAGMENTED, .type = ASI_FRAME_DATA, .session_id = SESSION_ID, .stream_id = STREAM_ID,
+            .term_id = INITIAL_TERM_ID + 3 };
+    }
+}
+
+static void lap_in_its_call(void)
+{
+    if (1 == lap_at--)
+    {
+        lap();
+    }
+}
+
+static int64_t lapped_pwrite(void *context, int fd, const void *from, int64_t length, int64_t offset)
+{
+    lap_in_its_call();
+    return asi_file_ops_posix()->pwrite(context, fd, from, length, offset);
+}
+
+static int lapped_sync(void *context, int fd)
+{
+    (void)context;
+    (void)fd;
+    lap_in_its_call();
+    return 0;
+}
+
+/* An archive that is paused while it writes finds another lap's bytes in the log: it records the ones of its position, or none. */
+static void bytes_of_another_lap_are_not_recorded(int32_t initial_term_id, as_record_checksum checksum, int32_t sync_level)
+{
+    static const int64_t LENGTHS[] = { 64, 3 * PAGE };
+    for (int64_t round = 0; round < 2 * 2 * 5; round++)
+    {
+        const int64_t length = LENGTHS[round % 2];
+        (void)begin();
+        asi_file_ops files = *asi_file_ops_posix();
+        files.pwrite = lapped_pwrite;
+        files.fsync = files.fdatasync = lapped_sync;
+        const asi_segment_writer_params params = { .files = &files, .archive_dir = scratch, .initial_term_id = initial_term_id,
+            .term_length = TERM_LENGTH, .segment_length = SEGMENT_LENGTH, .file_sync_level = sync_level, .checksum = checksum };
+        asi_segment_writer *writer = NULL;
+        lap_at = 0;
+        CHECK_I64(asi_segment_writer_open(&params, &writer), AS_OK);
+        put_frame(0, length, false);
+        ((asi_frame_header *)(void *)segment)->term_id = initial_term_id;
+        uint8_t own[3 * PAGE];
+        memcpy(own, segment, (size_t)length);
+        is_cleaned = 0 != round / 2 % 2;
+        lapped_length = length;
+        lap_at = round / 4;
+        0 == lap_at ? lap() : (void)0;
+        const as_result result = asi_segment_writer_append(writer, segment, length);
+        CHECK(AS_OK == result || AS_E_DATA == result);
+        CHECK(0 != round / 4 || AS_E_DATA == result);
+        CHECK_I64(asi_segment_writer_position(writer), AS_OK == result ? length : 0);
+        CHECK(AS_OK == result || is_cleaned || NULL != strstr(as_error_text(), "was overwritten in the log"));
+        asi_segment_writer_close(writer);
+        int64_t file_length;
+        uint8_t *stored = file_load(scratch, "0-0.rec", &file_length);
+        const int64_t payload = AS_OK == result ? AS_FRAME_HEADER_LENGTH : length;
+        CHECK(0 == memcmp(stored + payload, own + payload, (size_t)(length - payload)));
+        CHECK_I64(((const asi_frame_header *)(const void *)stored)->frame_length, AS_OK == result ? length : 0);
+        free(stored);
+        scratch_delete(scratch);
+    }
+}
+
+static void a_lapped_archive_records_its_own_bytes_or_none(void)
+{
+    static const as_record_checksum CHECKSUMS[] = { AS_CHECKSUM_NONE, AS_CHECKSUM_CRC32C };
+    for (int32_t i = 0; i < 8; i++)
+    {
+        bytes_of_another_lap_are_not_recorded(0 == i / 4 ? INITIAL_TERM_ID : 0, CHECKSUMS[i % 2], i / 2 % 2);
+    }
+}
+
 static void nothing_is_written_behind_a_failure(void)
 {
     (void)begin();
@@ -280,8 +369,9 @@ static void nothing_is_written_behind_a_failure(void)
     put_frame(0, 64, false);
     CHECK_I64(asi_segment_writer_append(writer, segment, 64), AS_OK);
     fail_at = 1;
-    CHECK_I64(asi_segment_writer_append(writer, segment, 64), AS_E_STORAGE);
-    CHECK_I64(asi_segment_writer_append(writer, segment, 64), AS_E_CLOSED);
+    put_frame(64, 64, false);
+    CHECK_I64(asi_segment_writer_append(writer, segment + 64, 64), AS_E_STORAGE);
+    CHECK_I64(asi_segment_writer_append(writer, segment + 64, 64), AS_E_CLOSED);
     CHECK_I64(asi_segment_writer_position(writer), 64);
     asi_segment_writer_close(writer);
     scratch_delete(scratch);
@@ -593,6 +683,7 @@ int main(void)
     RUN(behind_a_full_segment_is_an_empty_one);
     RUN(an_id_with_segments_is_not_given_again);
     RUN(a_block_becomes_visible_last);
+    RUN(a_lapped_archive_records_its_own_bytes_or_none);
     RUN(nothing_is_written_behind_a_failure);
     RUN(checksums_are_of_the_payload);
     RUN(a_full_segment_is_followed_at_once);

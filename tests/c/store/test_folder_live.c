@@ -89,8 +89,8 @@ static void world_open(world *at, asi_rand *rand)
     (void)allocate_position(at, ARCHIVE_ID + 1, 32); /* another archive on the same driver, same recording id */
     at->counter_id = allocate_position(at, ARCHIVE_ID, at->made.start_position);
     const asi_segment_writer_params writer_params = { .files = asi_file_ops_posix(), .archive_dir = at->archive_dir,
-        .start_position = at->made.start_position, .join_position = at->made.start_position, .term_length = TERM_LENGTH,
-        .segment_length = SEGMENT_LENGTH };
+        .start_position = at->made.start_position, .join_position = at->made.start_position,
+        .initial_term_id = at->made.initial_term_id, .term_length = TERM_LENGTH, .segment_length = SEGMENT_LENGTH };
     CHECK_I64(asi_segment_writer_open(&writer_params, &at->writer), AS_OK);
 }
 

@@ -82,8 +82,9 @@ static inline void world_begin(time_world *world, bool is_off)
         record = world_record(world);
     }
     const asi_segment_writer_params segments = { .files = asi_file_ops_posix(), .archive_dir = world->dir, .recording_id = 0,
-        .start_position = world->start_position, .join_position = world->position, .term_length = WORLD_TERM_LENGTH,
-        .segment_length = WORLD_SEGMENT_LENGTH, .checksum = AS_CHECKSUM_NONE };
+        .start_position = world->start_position, .join_position = world->position,
+        .initial_term_id = world->initial_term_id, .term_length = WORLD_TERM_LENGTH, .segment_length = WORLD_SEGMENT_LENGTH,
+        .checksum = AS_CHECKSUM_NONE };
     CHECK_I64(asi_segment_writer_open(&segments, &world->segments), AS_OK);
     const asi_time_writer_params times = { .files = world->files, .archive_dir = world->dir, .recording_id = 0,
         .join_position = world->position, .not_before_ns = world->last_ns, .interval_ns = WORLD_INTERVAL_NS, .interval_bytes = world->interval_bytes,
