@@ -10,6 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from tests.conformance.archive.archive import Archive
+from tests.conformance.archive.control import Session
 from tests.kit import mark, stock, wait
 from tests.kit.cnc import Cnc
 from tests.kit.payload import expected
@@ -69,3 +73,12 @@ def test_publish_record_replay_verify_with_stock_peers(
     verified = stock.archive_tool(archive_dir, "verify", "-a")
     assert verified.code == 0, verified.out
     assert "(recordingId=0) OK" in verified.out
+
+
+def test_a_failed_wait_shows_the_archive() -> None:
+    with (
+        Archive(control=False, peer="stock-java") as archive,
+        Session(archive) as session,
+        pytest.raises(wait.DeadlineError, match=r"a RecordingSignalEvent(.|\n)*exit code: None\n--- stdout\nREADY"),
+    ):
+        session.expect("RecordingSignalEvent", timeout=0.01)

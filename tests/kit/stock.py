@@ -283,7 +283,9 @@ def archive(
         options=[*options, *defines],
     )
     process = Process("stock archive", command)
-    return process.wait_ready(archive_ready(process, archive_dir))
+    signed = archive_ready(process, archive_dir)
+    # The mark file is signed before the catalog is read, and what is found there may end the start.
+    return process.wait_ready(lambda: signed() and "READY" in process.stdout())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -190,6 +190,11 @@ class Archive(Closing):
         printed = service_log.problems(self.process.stderr())  # first: what is printed there is in the log by then
         return [*folder.mark_errors(self.archive_dir), *self.cnc.errors(), *printed]
 
+    def report(self) -> str:
+        """What archive and driver have printed and logged, and whether they live."""
+        processes = [process for process in (self.process, self.driver) if process is not None]
+        return "\n".join([*(process.report() for process in processes), "--- error logs", *self.errors()])
+
     def await_error(self, text: str, *, timeout: float = 10.0) -> str:
         """Wait until something with that text is logged."""
         return wait_until(

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from aeron_spark.client import Client
 from aeron_spark.closing import Closing
@@ -21,8 +21,9 @@ from aeron_spark.types import Header, Outcome
 from tests.conformance.archive import codec
 from tests.conformance.archive.archive import CONTROL_STREAM, LOCAL_CONTROL, Archive
 from tests.conformance.archive.codec import ERROR, OK, Message
-from tests.kit.wait import wait_until
+from tests.kit.wait import DeadlineError, wait_until
 
+T = TypeVar("T")
 Predicate = Callable[[Message], bool]
 
 _response_streams = itertools.count(20_001)
@@ -59,7 +60,16 @@ class Control(Closing):
         self.inbox: list[Message] = []
         self.session_id = codec.NULL
         if connected:
-            self.publication.wait_connected(20)
+            self._await(lambda: self.publication.is_connected, 20, f"a subscriber of {self.publication!r}")
+
+    def _await(
+        self, predicate: Callable[[], T | None], timeout: float, what: str, state: Callable[[], object] | None = None
+    ) -> T:
+        """As `wait_until`; a failure shows the archive, too."""
+        try:
+            return wait_until(predicate, timeout, what, state=state)
+        except DeadlineError as error:
+            raise DeadlineError(f"{error}\n{self.archive.report()}") from None
 
     def send(self, raw: bytes) -> None:
         """Send bytes as one message."""
@@ -69,7 +79,7 @@ class Control(Closing):
             assert result > 0 or result in (Outcome.BACK_PRESSURED, Outcome.ADMIN_ACTION), result
             return result > 0
 
-        wait_until(sent, 10, "a request to be taken")
+        self._await(sent, 10, "a request to be taken")
 
     def connect(self, **fields: Any) -> int:
         """Send a connect request of today, `fields` changed; returns its correlation id."""
@@ -120,7 +130,7 @@ class Control(Closing):
         def found() -> Message | None:
             return next(iter(self.seen(name, predicate)), None)
 
-        message = wait_until(found, timeout, f"a {name}", state=lambda: self.inbox)
+        message = self._await(found, timeout, f"a {name}", lambda: self.inbox)
         self.inbox.remove(message)
         return message
 
@@ -156,7 +166,7 @@ class Control(Closing):
             self.poll()
             return not self.subscription.is_connected
 
-        wait_until(gone, timeout, "the response stream to end")
+        self._await(gone, timeout, "the response stream to end")
 
     def close(self) -> None:
         """Close publication and subscription, without a word to the archive."""
@@ -215,7 +225,7 @@ class Session(Control):
             self.poll()
             return next((it for it in self.inbox if it.fields.get("correlationId") == correlation_id), None)
 
-        message = wait_until(mine, timeout, f"a message for {correlation_id}", state=lambda: self.inbox)
+        message = self._await(mine, timeout, f"a message for {correlation_id}", lambda: self.inbox)
         self.inbox.remove(message)
         return message
 
