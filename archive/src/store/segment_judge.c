@@ -19,6 +19,8 @@ const char *asi_doubt_text(int kind)
             "disk was full when they were written",
         [ASI_DOUBT_UNCHECKED] = "the catalog's entry has a checksum, but no frame looked at matches its own: they were recorded "
             "without, or are damaged",
+        [ASI_DOUBT_HOLDS_FRAMES] = "a message holds frames of the recording for their places: its frame's length may have grown by "
+            "those that followed it",
     };
     return texts[kind];
 }

@@ -13,6 +13,7 @@ typedef enum asi_recording_doubt
     ASI_DOUBT_BELOW_START = ASI_DOUBTS, /* bytes before the start position */
     ASI_DOUBT_BEHIND_STOP,              /* a frame of the recording at the stop position */
     ASI_DOUBT_UNCHECKED,                /* the entry has a checksum, but no frame that was checked has one */
+    ASI_DOUBT_HOLDS_FRAMES,             /* frames of the recording stand inside a message; only verify looks for them */
     ASI_RECORDING_DOUBTS
 } asi_recording_doubt;
 

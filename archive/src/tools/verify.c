@@ -213,6 +213,34 @@ static bool is_frame_right(verification *check, const asi_segment_window *window
     return find_bad(check, as_error_text());
 }
 
+/* Without checksums only this shows that a frame's length has grown by exactly the frames that followed it. */
+static bool holds_frames(const asi_segment_window *window, const asi_segment_walk *walk)
+{
+    for (int64_t at = walk->frame_position + AS_FRAME_HEADER_LENGTH; at < walk->position; at += AS_FRAME_ALIGNMENT)
+    {
+        const uint8_t *bytes = window->buffer + (at - window->position);
+        if (asi_segment_is_frame(&window->source, (const asi_frame_header *)(const void *)bytes, at))
+        {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The frame is in memory. */
+static bool is_payload_right(verification *check, const asi_segment_window *window, const asi_segment_walk *walk)
+{
+    if (AS_CHECKSUM_NONE != check->checksum)
+    {
+        return is_frame_right(check, window, walk);
+    }
+    if (holds_frames(window, walk))
+    {
+        doubt(check, ASI_DOUBT_HOLDS_FRAMES, walk->frame_position);
+    }
+    return true;
+}
+
 static bool find_torn(verification *check, const asi_segment_window *window, int64_t position)
 {
     const as_result ignored = asi_segment_fail(&window->source, position, ASI_SEGMENT_TORN);
@@ -384,7 +412,7 @@ static as_result walk_frames(verification *check, int64_t from, asi_segment_wind
             return AS_OK;
         }
         const int64_t occupancy = walk.position - walk.frame_position;
-        if (AS_CHECKSUM_NONE != check->checksum && !asi_frame_is_padding(walk.frames.frame))
+        if (!asi_frame_is_padding(walk.frames.frame))
         {
             if (occupancy > ASI_DATA_FRAME_MAX_LENGTH)
             {
@@ -404,7 +432,7 @@ static as_result walk_frames(verification *check, int64_t from, asi_segment_wind
                 walk = asi_segment_walk_start(window, walk.frame_position, check->limit, true);
                 continue;
             }
-            if (!is_frame_right(check, window, &walk))
+            if (!is_payload_right(check, window, &walk))
             {
                 *is_right = false;
                 return AS_OK;

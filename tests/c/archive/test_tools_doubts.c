@@ -260,6 +260,27 @@ static void bytes_that_headers_deny(void)
     }
 }
 
+/* No other header denies a length that reaches exactly to a later frame, or over the padding to the term's end. */
+static void a_message_that_holds_frames(void)
+{
+    static const struct { int64_t padding; int32_t length; bool has_checksums; const char *said; } ROWS[] = {
+        { 0, 96 + 96, false, "at position 0: a message holds frames of the recording" },
+        { 0, 96 + 96 + 96, false, "at position 0: a message holds frames of the recording" },
+        { 64, 96 + 64, false, "at position 0: a message holds frames of the recording" },
+        { 0, 96 + 96, true, "checksum failed" },
+    };
+    for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++)
+    {
+        const row given = { "", { { 96, W, 0 }, { ROWS[i].padding > 0 ? -64 : 96, W, 0 }, { 96, W, 0 }, { 96, W, 0 } }, 0, NULL, NULL,
+            ROWS[i].has_checksums, false };
+        const int64_t stop = put_frames(&given);
+        asi_put_i32(segment, ROWS[i].length);
+        store(0, stop);
+        CHECK(NULL != strstr(verify().text, ROWS[i].said));
+        scratch_delete(scratch);
+    }
+}
+
 static void entries_that_segments_deny(void)
 {
     const row given = { "", { { 96, W, 0 }, { 96, W, 0 }, { 96, W, 0 }, { 96, W, 0 } }, 0, NULL, NULL, false, false };
@@ -296,6 +317,7 @@ int main(void)
     RUN(neighbours_tell);
     RUN(what_stands_before_a_range);
     RUN(bytes_that_headers_deny);
+    RUN(a_message_that_holds_frames);
     RUN(entries_that_segments_deny);
     return 0;
 }
