@@ -12,12 +12,13 @@ The name of a folder is the commit:
         _bounds.json            for each recording the end of its last row
     batches-42-42/              a micro-batch as it landed
     _landing-..., _compacting-...   what is being written, or was when its process died; nobody reads it
+    _land.lock, _compact.lock       locked by the process that lands or compacts
 
 A folder gets its name when it is whole, and is never changed. The table is the chain of folders from batch 0 on, the widest
 of those that begin with the same batch. `compact` adds a wider folder, and deletes what an earlier call has replaced, so
 that a query which has listed folders can go on reading them. Rows, dead letters and bounds of a batch have one name: there
 is no moment at which the table has the ones and not the others. Thread rule: one query lands and one thread compacts at a
-time, each in any process; anyone may read.
+time, each in any process; a second one is refused, where the file system has locks. Anyone may read.
 
 It needs a folder with atomic rename: local, or shared by NFS or the like. In an object store use Delta or Iceberg
 (docs/how-to/lakehouse.md).
@@ -25,6 +26,8 @@ It needs a folder with atomic rename: local, or shared by NFS or the like. In an
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import functools
 import json
 import os
@@ -100,9 +103,14 @@ class Landing:
         `rows` have at least the columns recording_id, position and next_position. When this returns, the rows are on the disk.
 
         UsageError: a column is missing; the batch does not follow the last one, or differs from it where it is repeated: then
-        the checkpoint is not the one that this table was filled with. OSError: the folder can't be written.
+        the checkpoint is not the one that this table was filled with; another query lands. OSError: the folder can't be
+        written.
         """
         self._check(rows)
+        with self._alone("land"):
+            self._land(rows, batch_id)
+
+    def _land(self, rows: DataFrame, batch_id: int) -> None:
         parts = self._parts()
         last = parts[-1].last if parts else -1
         if batch_id == last:
@@ -151,8 +159,12 @@ class Landing:
     def compact(self, spark: SparkSession, *, target_bytes: int = 128 << 20) -> int:
         """Put micro-batches together, the newest excepted, until a folder has `target_bytes`; how many folders became one.
 
-        Deletes the folders that the call before has replaced.
+        Deletes the folders that the call before has replaced. UsageError: another compaction of the table runs.
         """
+        with self._alone("compact"):
+            return self._compact(spark, target_bytes)
+
+    def _compact(self, spark: SparkSession, target_bytes: int) -> int:
         folders, parts = self._listed()
         for folder in folders:
             if any(part.replaces(folder) for part in parts):
@@ -165,6 +177,21 @@ class Landing:
         rows = self._with_dead(spark, small)
         self._write(None if rows is None else rows.coalesce(files), "_compacting-", small[0].first, small[-1].last, {})
         return len(small)
+
+    @contextlib.contextmanager
+    def _alone(self, doing: str) -> Iterator[None]:
+        """A second one would delete what the first is writing. The lock goes with the process that has it."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with (self._folder / f"_{doing}.lock").open("a") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise UsageError(
+                    f"{self._folder}: something else calls {doing} of this table: wait for its end"
+                ) from None
+            except OSError:
+                pass  # a file system without locks
+            yield
 
     def _with_dead(self, spark: SparkSession, parts: Sequence[_Part]) -> DataFrame | None:
         """Rows and dead letters, as they were written; None: there are none."""

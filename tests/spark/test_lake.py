@@ -55,7 +55,7 @@ def landed(spark: SparkSession, folder: Path, table: Landing, count: int = 5) ->
 
 
 def names(table: Path) -> list[str]:
-    return sorted(path.name for path in table.iterdir())
+    return sorted(path.name for path in table.iterdir() if path.suffix != ".lock")
 
 
 def test_a_table_has_each_row_once_and_what_is_none(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
@@ -149,6 +149,25 @@ def test_a_compaction_deletes_only_what_a_wider_folder_has(spark: SparkSession, 
     assert table.compact(spark, target_bytes=0) == 0
     assert names(tmp_path) == ["batches-0-2", "batches-2-3", "batches-3-3", "batches-4-4"]
     assert table.bounds() == {0: 5}
+
+
+def test_what_another_writes_is_not_deleted(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
+    """A second compaction, or query, would take what the first one writes for the remains of a dead one."""
+    table, parts = Landing(tmp_path), batches(spark, folder, 3)
+
+    def beside() -> None:
+        for kind, call in (("land", lambda: table.land(parts[2], 2)), ("compact", lambda: table.compact(spark))):
+            (tmp_path / f"_{kind}ing-0").mkdir()
+            with pytest.raises(UsageError, match=f"something else calls {kind} of this table: wait for its end"):
+                call()
+            assert (tmp_path / f"_{kind}ing-0").exists()
+
+    for batch_id in range(2):
+        table.land(parts[batch_id], batch_id)
+    compacting = Meanwhile(tmp_path, then=lambda: Meanwhile(tmp_path, then=beside).land(parts[2], 2))
+    assert compacting.compact(spark) == 0
+    assert table.compact(spark) == 2
+    assert table.bounds() == Landing(tmp_path).bounds()
 
 
 def test_a_listing_beside_a_rename_is_no_loss(tmp_path: Path) -> None:
