@@ -214,11 +214,16 @@ def test_segments_that_are_purged_meanwhile(source: Source, tmp_path: Path, monk
     assert not (tmp_path / "backup" / "0-0.rec").exists()
 
 
+def begin_another(source: Source) -> None:
+    """A second recording, of five frames, which goes on."""
+    other, publication = source.begin(STREAM + 1)
+    source.archive.wait_position(other, publication.offer_batch([BODY] * 5))
+
+
 def test_a_recording_that_is_purged_meanwhile(source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source.grow(10)
     source.stop()
-    other, publication = source.begin(STREAM + 1)
-    source.archive.wait_position(other, publication.offer_batch([BODY] * 5))
+    begin_another(source)
     At(monkeypatch, lambda: source.archive.purge_recording(source.recording_id))
     report = source.back_up(tmp_path / "backup")
     assert (report.recordings, report.missing) == (1, ())
@@ -230,8 +235,7 @@ def test_a_recording_that_is_purged_while_the_time_indexes_are_listed(
 ) -> None:
     source.grow(10)
     source.stop()
-    other, publication = source.begin(STREAM + 1)
-    source.archive.wait_position(other, publication.offer_batch([BODY] * 5))
+    begin_another(source)
     index, original = source.folder / f"{source.recording_id}.time-index", backup_module.recording_of
 
     def purge_first(name: str) -> int | None:
@@ -315,12 +319,17 @@ def test_the_ledger_never_names_what_the_backup_lacks(
     assert max(named) <= end
 
 
+def copied(source: Source, to: Path) -> Path:
+    """The folder as it is when nobody runs on it, its archive having died."""
+    shutil.copytree(source.folder, to)
+    (to / "archive-mark.dat").unlink()
+    return to
+
+
 def test_an_archive_that_died(source: Source, tmp_path: Path) -> None:
     """As the folder is after kill -9: the recording is open, and its mark file is not."""
     source.grow(SEGMENT_LENGTH // FRAME + 7)
-    copy = tmp_path / "died"
-    shutil.copytree(source.folder, copy)
-    (copy / "archive-mark.dat").unlink()
+    copy = copied(source, tmp_path / "died")
     with Catalog(copy, writable=True) as catalog:  # the entry's checksum is that of its new values in the backup
         catalog.checksum(catalog.entries()[0], RecordChecksum.CRC_32C, all_segments=True, dry=False)
     backup(copy, open_backup(str(tmp_path / "backup")))
@@ -387,18 +396,8 @@ def test_a_backup_that_is_interrupted_anywhere_leaves_one_whole(source: Source, 
 def test_a_killed_backup_goes_on(source: Source, tmp_path: Path) -> None:
     source.grow(32 * SEGMENT_LENGTH // FRAME)
     store = tmp_path / "backup"
-    command = [
-        sys.executable,
-        "-m",
-        "aeron_spark",
-        "archive",
-        "backup",
-        source.folder,
-        store,
-        "--dir",
-        source.aeron_dir,
-    ]
-    with Process("backup", [*command, "--rate", "400k"]) as process:
+    arguments = ["archive", "backup", source.folder, store, "--dir", source.aeron_dir, "--rate", "400k"]
+    with Process("backup", [sys.executable, "-m", "aeron_spark", *arguments]) as process:
         wait_until((store / PROGRESS).exists, 60, "files that are copied")
         process.kill()
     copied = len(json.loads((store / PROGRESS).read_bytes())["files"])
@@ -453,9 +452,7 @@ def test_an_archive_that_began_anew_does_not_replace_the_backup(
 def test_a_segment_that_the_folder_lost(source: Source, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source.grow(3 * SEGMENT_LENGTH // FRAME + 2)
     source.stop()
-    folder, store = tmp_path / "folder", tmp_path / "backup"
-    shutil.copytree(source.folder, folder)
-    (folder / "archive-mark.dat").unlink()
+    folder, store = copied(source, tmp_path / "folder"), tmp_path / "backup"
     backup(folder, open_backup(str(store)))
     whole = digest(folder)
     lost = f"0-{SEGMENT_LENGTH}.rec"
@@ -483,8 +480,7 @@ def test_a_segment_that_the_folder_lost(source: Source, tmp_path: Path, capsys: 
 def saved(source: Source, tmp_path: Path) -> Path:
     """A backup of two recordings, 0 of 2 segments and 12 frames, 1 of 5 frames; the archive goes on."""
     source.grow(2 * SEGMENT_LENGTH // FRAME + 12)
-    other, publication = source.begin(STREAM + 1)
-    source.archive.wait_position(other, publication.offer_batch([BODY] * 5))
+    begin_another(source)
     source.back_up(tmp_path / "backup")
     return tmp_path / "backup"
 
@@ -545,9 +541,7 @@ def test_a_lost_catalog(source: Source, saved: Path, tmp_path: Path, capsys: pyt
     end = source.grow(SEGMENT_LENGTH // FRAME)
     later, publication = source.begin(STREAM + 2)
     source.archive.wait_position(later, publication.offer_batch([BODY]))
-    folder = tmp_path / "folder"
-    shutil.copytree(source.folder, folder)
-    (folder / "archive-mark.dat").unlink()
+    folder = copied(source, tmp_path / "folder")
     (folder / "archive.catalog").write_bytes(b"\0" * 4096)
     with pytest.raises(AeronError):
         restored(saved, folder)

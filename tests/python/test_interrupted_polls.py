@@ -5,6 +5,7 @@ A signal's handler, thus Ctrl-C, raises between any two steps of Python; so do l
 
 from __future__ import annotations
 
+import itertools
 import signal
 from collections.abc import Callable
 from contextlib import suppress
@@ -63,24 +64,27 @@ def until_interrupted(poll: Callable[[], pa.RecordBatch], got: list[bytes]) -> i
     return len(got)
 
 
+def at_call(number: int, call: Callable[..., Any], error: type[BaseException]) -> Callable[..., Any]:
+    """That call, behind which an error is raised once; they are counted from 0."""
+    calls = itertools.count()
+
+    def sometimes(*arguments: Any, **more: Any) -> Any:
+        result = call(*arguments, **more)
+        if next(calls) == number:
+            raise error
+        return result
+
+    return sometimes
+
+
 @pytest.mark.parametrize("failing", range(7))
 def test_an_allocation_that_fails_leaves_earlier_batches_alone(
     pair: tuple[Publication, Subscription], monkeypatch: pytest.MonkeyPatch, failing: int
 ) -> None:
     publication, subscription = pair
-    allocate = pa.allocate_buffer
-    calls = 0
-
-    def sometimes(size: int, **more: Any) -> pa.Buffer:
-        nonlocal calls
-        calls += 1
-        if calls == failing + 1:
-            raise MemoryError
-        return allocate(size, **more)
-
     publication.offer_batch(rows("first"), timeout=20)
     first = subscription.poll_batch(10, row_capacity=ROWS, byte_capacity=BYTES)
-    monkeypatch.setattr(pa, "allocate_buffer", sometimes)
+    monkeypatch.setattr(pa, "allocate_buffer", at_call(failing, pa.allocate_buffer, MemoryError))
     with pytest.raises(MemoryError):
         subscription.poll_batch(10, row_capacity=ROWS, byte_capacity=BYTES)
     publication.offer_batch(rows("second"), timeout=20)
@@ -93,16 +97,7 @@ def test_a_batch_that_was_interrupted_comes_whole_and_the_next_fits(
     pair: tuple[Publication, Subscription], monkeypatch: pytest.MonkeyPatch, column: int
 ) -> None:
     publication, subscription = pair
-    array = ColumnBuffers._array
-    fields = iter(range(12))
-
-    def sometimes(self: ColumnBuffers, *arguments: Any) -> pa.Array:
-        made = array(self, *arguments)
-        if next(fields, None) == column:
-            raise KeyboardInterrupt
-        return made
-
-    monkeypatch.setattr(ColumnBuffers, "_array", sometimes)
+    monkeypatch.setattr(ColumnBuffers, "_array", at_call(column, ColumnBuffers._array, KeyboardInterrupt))
     publication.offer(b"alone")  # its memory is trimmed
     with pytest.raises(KeyboardInterrupt):
         subscription.poll_batch(10)

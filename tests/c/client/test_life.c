@@ -153,15 +153,21 @@ static void images_wait_in_turns(scripted *s)
     CHECK(NULL == s->client->waiting_images);
 }
 
+/* A publication and a subscription, which has its image. */
+static void add_with_image(scripted *s, scripted_resources *r)
+{
+    CHECK_I64(scripted_add(s, r, 0), AS_OK);
+    CHECK_I64(scripted_add(s, r, 2), AS_OK);
+    as_subscription_constants constants;
+    as_subscription_get_constants(r->subscription, &constants);
+    send_image(s, 5000, constants.registration_id, POSITION_COUNTER, s->log_path);
+    scripted_run(s, 1);
+}
+
 static void mappings_are_shared_and_linger(scripted *s)
 {
     scripted_resources r;
-    CHECK_I64(scripted_add(s, &r, 0), AS_OK);
-    CHECK_I64(scripted_add(s, &r, 2), AS_OK);
-    as_subscription_constants constants;
-    as_subscription_get_constants(r.subscription, &constants);
-    send_image(s, 5000, constants.registration_id, POSITION_COUNTER, s->log_path);
-    scripted_run(s, 1);
+    add_with_image(s, &r);
     const asi_cached_log *log = s->client->logs.first;
     CHECK(NULL != log && NULL == log->next);
     CHECK_I64(log->user_count, 2);
@@ -332,12 +338,7 @@ static void count_block(void *context, const uint8_t *block, int64_t length, int
 static void frames_of_another_lap_are_not_read(scripted *s)
 {
     scripted_resources r;
-    CHECK_I64(scripted_add(s, &r, 0), AS_OK);
-    CHECK_I64(scripted_add(s, &r, 2), AS_OK);
-    as_subscription_constants constants;
-    as_subscription_get_constants(r.subscription, &constants);
-    send_image(s, 5000, constants.registration_id, POSITION_COUNTER, s->log_path);
-    scripted_run(s, 1);
+    add_with_image(s, &r);
     as_image *image = as_subscription_image_at(r.subscription, 0);
     for (int i = 0; i < 3; i++)
     {
