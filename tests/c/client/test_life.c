@@ -167,7 +167,9 @@ static void add_with_image(scripted *s, scripted_resources *r)
 static void mappings_are_shared_and_linger(scripted *s)
 {
     scripted_resources r;
+    as_subscription_constants constants;
     add_with_image(s, &r);
+    as_subscription_get_constants(r.subscription, &constants);
     const asi_cached_log *log = s->client->logs.first;
     CHECK(NULL != log && NULL == log->next);
     CHECK_I64(log->user_count, 2);
