@@ -145,7 +145,8 @@ public final class PrebuiltVectors implements TableProvider {
             for (int at = 0; at < columns.length; at++) {
                 StructField field = SCHEMA.apply(at);
                 boolean isBytes = field.dataType() == DataTypes.BinaryType;
-                columns[at] = new OffHeapColumn(field.dataType(), isBytes ? bytes : numbers, isBytes ? offsets : 0, 0, 0);
+                columns[at] = new OffHeapColumn(field.dataType(), isBytes ? bytes : numbers, isBytes ? offsets : 0,
+                    isBytes ? offsets + Integer.BYTES : 0, 0, 0, null);
             }
             vectors = new ColumnarBatch(columns);
         }
