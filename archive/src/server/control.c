@@ -161,6 +161,10 @@ static asi_control_session *find_for(as_archive *archive, const asi_codec_reques
     char text[256];
     as_image_constants constants;
     asi_control_session *session = asi_control_find(archive, request->control_session_id);
+    if (NULL == session && ASI_CODEC_CLOSE_SESSION == request->template_id)
+    {
+        return NULL; /* a client that leaves: that it no longer listens may be seen before its request */
+    }
     if (NULL == session)
     {
         snprintf(text, sizeof(text), "control request for unknown session: controlSessionId=%lld templateId=%d",

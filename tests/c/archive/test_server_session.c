@@ -52,6 +52,8 @@ static void s12_s16_what_is_no_request_of_a_session_is_ignored(void)
     const int64_t id = session->id;
     session->id = id + 1000;
     raw_send(session, &request); /* unknown session */
+    request = request_of(ASI_CODEC_CLOSE_SESSION, AS_NULL_VALUE);
+    raw_send(session, &request); /* which is closed already */
     session->id = id;
     uint8_t bytes[64] = { 0 };
     asi_put_u16(bytes + 2, ASI_CODEC_ARCHIVE_ID);
@@ -71,6 +73,7 @@ static void s12_s16_what_is_no_request_of_a_session_is_ignored(void)
     char text[128];
     snprintf(text, sizeof(text), "control request for unknown session: controlSessionId=%" PRId64 " templateId=52", id + 1000);
     CHECK(rig_has_logged(&rig, text));
+    CHECK(!rig_has_logged(&rig, "templateId=3"));
     CHECK(rig_has_logged(&rig, "expected schemaId=101, actual=99"));
     raw_close(session);
 }
