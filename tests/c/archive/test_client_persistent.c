@@ -307,7 +307,7 @@ static void a_first_message_that_was_read_in_part_comes_again_in_whole(void)
 /* -- losses ------------------------------------------------------------------------------------------------------------------------- */
 
 /* An untethered reader that falls behind by more than the window loses its image. */
-static void live_lost_to_flow_control_is_replayed(void)
+static void open_untethered(void)
 {
     client_rig_open();
     record_stream(IPC);
@@ -315,6 +315,11 @@ static void live_lost_to_flow_control_is_replayed(void)
     as_persistent_options options = persistent_options();
     options.live_channel = "aeron:ipc?tether=false";
     open_subscription(&options);
+}
+
+static void live_lost_to_flow_control_is_replayed(void)
+{
+    open_untethered();
     for (int round = 1; round <= 3; round++)
     {
         STEP_UNTIL(R.read == R.published && as_persistent_subscription_is_live(subscription));
@@ -332,12 +337,7 @@ static void live_lost_to_flow_control_is_replayed(void)
 /* What was handed out before it, in the same poll, does not come again. */
 static void live_lost_within_a_poll_is_replayed_from_there(void)
 {
-    client_rig_open();
-    record_stream(IPC);
-    publish_messages(10);
-    as_persistent_options options = persistent_options();
-    options.live_channel = "aeron:ipc?tether=false";
-    open_subscription(&options);
+    open_untethered();
     STEP_UNTIL(R.read == R.published && as_persistent_subscription_is_live(subscription));
     publish_messages(3);
     is_slow = true;
