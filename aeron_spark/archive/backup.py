@@ -219,6 +219,7 @@ class _Run:
             enough = LOST_ROUNDS if any(one.name.endswith(".rec") for one in lost) else STALE_ROUNDS
             if not broken and (not lost or rounds >= enough):
                 break
+            self._save()
             time.sleep(PAUSE_S)
         else:
             raise DataLossError(
@@ -323,8 +324,6 @@ class _Run:
                 self._failed.set()
                 pool.shutdown(cancel_futures=True)
                 raise
-        if self._copied_files:
-            self._save()
         return files, lost
 
     def _save(self) -> None:

@@ -408,6 +408,21 @@ def test_a_killed_backup_goes_on(source: Source, tmp_path: Path) -> None:
     assert not list((store / "incoming").iterdir())
 
 
+def test_what_a_backup_copied_that_gave_up_stays(
+    source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder changes in each round: the next run copies no segment once more."""
+    source.grow(4 * SEGMENT_LENGTH // FRAME)
+    source.stop()
+    monkeypatch.setattr(backup_module, "ROUNDS", 1)
+    monkeypatch.setattr(backup_snapshot.Snapshot, "why_broken", lambda *_: "recording 7 was purged")
+    with pytest.raises(DataLossError, match=r"recording 7 was purged.*stays for the next try"):
+        source.back_up(tmp_path / "backup")
+    monkeypatch.undo()
+    assert source.back_up(tmp_path / "backup").copied_files == 1  # the catalog
+    assert_verified(tmp_path / "backup")
+
+
 def test_two_backups_at_a_time(source: Source, tmp_path: Path) -> None:
     source.grow(1)
     store = open_backup(str(tmp_path / "backup"))
