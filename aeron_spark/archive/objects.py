@@ -3,7 +3,7 @@
 A store's folder holds segment files under their own names, `<recording>-<position>.rec`, and a copy of the archive's
 catalog, `archive.catalog`, made when the newest of them was there. Usually the segments were detached and moved, so the
 recordings begin later in the catalog than in the store. Here the segments define a recording: from the first one to the
-last, up to the catalog's stop position where that lies in the last one.
+last, up to the catalog's stop position where that lies in the last one. Segments behind the stop position are an error.
 
 A read fetches windows of whole terms by parallel ranged requests. The code that reads segment files reads a window, with
 the same checks (`as_segment_reader_open_bytes`). The next window is fetched while one is read. Two windows bound a task's
@@ -146,16 +146,16 @@ class ObjectFolder(TermCuts):
         self.refresh()
 
     def refresh(self) -> None:
-        """Read the catalog's copy and list the segments again."""
-        recordings = list_catalog(f"{self.path}/{CATALOG}", self._read_whole(CATALOG))
+        """List the segments and read the catalog's copy again; in this order, since the catalog comes after its segments."""
         found: dict[int, set[int]] = {}
         sizes: dict[tuple[int, int], int] = {}
         for info in self._list():
             name = _SEGMENT.fullmatch(info.base_name)
-            if name is not None and info.type == filesystems.FileType.File and int(name[2]) < 1 << 63:
+            if name is not None and info.type == filesystems.FileType.File and max(map(int, name.groups())) < 1 << 63:
                 key = int(name[1]), int(name[2])
                 found.setdefault(key[0], set()).add(key[1])
                 sizes[key] = info.size
+        recordings = list_catalog(f"{self.path}/{CATALOG}", self._read_catalog(), found)
         self._recordings, self._segments = {}, {}
         self._absent: list[Recording] = []
         for recording in recordings:
@@ -364,13 +364,7 @@ class ObjectFolder(TermCuts):
             os.posix_fallocate(file.fileno(), 0, length)
 
             def copy(offset: int) -> None:
-                wanted = min(offsets.step, offsets.stop - offset)
-                data = self._read_at(source, name, wanted, offset)
-                if len(data) != wanted:
-                    raise DataLossError(
-                        f"object {self.path}/{name} gave {len(data)} of {wanted} bytes at offset {offset}: it was cut or "
-                        f"replaced while it was read; put the whole file back"
-                    )
+                data = self._read_at(source, name, min(offsets.step, offsets.stop - offset), offset)
                 os.pwrite(file.fileno(), data, offset - offsets.start)
 
             for _ in requests.map(copy, offsets):
@@ -400,9 +394,8 @@ class ObjectFolder(TermCuts):
             if used.size:
                 found = offset + int(used[0])
                 return found - found % FRAME_ALIGNMENT
-            offset, length = offset + len(data), REQUEST_BYTES
-            if not len(data):
-                break
+            offset += length
+            length = min(REQUEST_BYTES, recording.term_buffer_length - offset)
         raise DataLossError(
             f"segment {self.path}/{name} has no frame in its first term: put back the file the archive wrote"
         )
@@ -418,8 +411,6 @@ class ObjectFolder(TermCuts):
         name = f"{recording.recording_id}-{segment}.rec"
         with self._open(name) as source:
             data = self._read_at(source, name, _FRAME_HEADER.size, position - segment)
-        if len(data) < _FRAME_HEADER.size:
-            return None
         length, _, flags, kind, offset, _, stream_id, term_id, _ = _FRAME_HEADER.unpack(data)
         is_frame = (
             length >= _FRAME_HEADER.size
@@ -447,7 +438,7 @@ class ObjectFolder(TermCuts):
         return self._checksums[recording_id]
 
     def _check_segments(self, recording: Recording, positions: set[int], sizes: dict[tuple[int, int], int]) -> None:
-        recording_id, length = recording.recording_id, recording.segment_file_length
+        recording_id, length, stop = recording.recording_id, recording.segment_file_length, recording.stop_position
         first = min(positions)
         for position in sorted(positions):
             name = f"{self.path}/{recording_id}-{position}.rec"
@@ -460,6 +451,11 @@ class ObjectFolder(TermCuts):
                 raise DataLossError(
                     f"{name} is {sizes[recording_id, position]} bytes long, a segment of recording {recording_id} is {length}: "
                     f"it was cut, or the catalog beside it is another archive's; put the whole file there"
+                )
+            if stop is not None and position > stop:
+                raise DataLossError(
+                    f"{name} lies behind the stop position {stop} of recording {recording_id}: it was truncated, then delete "
+                    f"this object; or it was extended, then copy the archive's {CATALOG} there again"
                 )
 
     # -- the store -------------------------------------------------------------------------------------------------
@@ -483,31 +479,39 @@ class ObjectFolder(TermCuts):
 
     def _read_at(self, source: Any, name: str, length: int, offset: int) -> bytes:
         try:
-            return bytes(source.read_at(length, offset))
+            data = bytes(source.read_at(length, offset))
         except OSError as error:
             raise _storage_error(f"{self.path}/{name}", error) from None
+        if len(data) != length:
+            raise DataLossError(
+                f"object {self.path}/{name} gave {len(data)} of {length} bytes at offset {offset}: it was cut or replaced "
+                f"while it was read; put the whole file back"
+            )
+        return data
 
-    def _read_whole(self, name: str) -> bytes:
+    def _read_catalog(self) -> bytes:
         try:
-            with self._filesystem.open_input_file(f"{self.path}/{name}") as source:
-                if source.size() > _MAX_CATALOG_BYTES:
+            with self._filesystem.open_input_file(f"{self.path}/{CATALOG}") as source:
+                size = source.size()
+                if size > _MAX_CATALOG_BYTES:
                     raise DataLossError(
-                        f"{self.path}/{name} has {source.size()} bytes, no catalog has: put the archive's there"
+                        f"{self.path}/{CATALOG} has {size} bytes, no catalog has: put the archive's there"
                     )
-                return bytes(source.read())
+                return self._read_at(source, CATALOG, size, 0)
         except FileNotFoundError:
             raise DataLossError(
-                f"{self.path} is no folder of segments: it has no {name}; copy the archive's beside the segments"
+                f"{self.path} is no folder of segments: it has no {CATALOG}; copy the archive's beside the segments"
             ) from None
+        except StorageError:
+            raise
         except OSError as error:
-            raise _storage_error(f"{self.path}/{name}", error) from None
+            raise _storage_error(f"{self.path}/{CATALOG}", error) from None
 
 
 def _limit(recording: Recording, there: _Segments) -> int:
     """The recording's end in this store."""
     end = there.last + recording.segment_file_length
-    stop = recording.stop_position
-    return stop if stop is not None and there.last <= stop < end else end
+    return end if recording.stop_position is None else min(recording.stop_position, end)
 
 
 def _storage_error(path: str, error: OSError) -> StorageError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
@@ -78,13 +79,22 @@ def is_ledger(recording: Recording) -> bool:
     return bool(lib.as_is_ledger(recording.stream_id, c_string(recording.original_channel)))
 
 
-def list_catalog(name: str, catalog: bytes) -> list[Recording]:
-    """The valid recordings of a catalog's bytes, by id. DataLossError, which has `name`: a foreign or damaged one."""
+def list_catalog(name: str, catalog: bytes, with_segments: Collection[int]) -> list[Recording]:
+    """The valid recordings of a catalog's bytes, by id. DataLossError, which has `name`: a foreign or damaged one.
+
+    `with_segments`: recordings of which there are segments, which show whether the catalog's end was cut off.
+    """
     found: list[Recording] = []
     callbacks = Callbacks(on_recording=lambda raw: found.append(recording_from(raw)))
     callbacks.check(
         lib.as_catalog_list(
-            c_string(name), ffi.from_buffer(catalog), len(catalog), lib.asp_on_recording, callbacks.context
+            c_string(name),
+            ffi.from_buffer(catalog),
+            len(catalog),
+            ffi.new("int64_t[]", list(with_segments)),
+            len(with_segments),
+            lib.asp_on_recording,
+            callbacks.context,
         )
     )
     return found

@@ -136,7 +136,7 @@ static void read_store(void)
 {
     int64_t length;
     uint8_t *bytes = file_load(files.path, NAMES[0], &length);
-    (void)!as_catalog_list(files.path, bytes, length, read_listed, files.path);
+    (void)!as_catalog_list(files.path, bytes, length, (int64_t[]){ 0, 1 }, 2, read_listed, files.path);
     free(bytes);
 }
 

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,7 +22,7 @@ from aeron_spark import Folder
 from aeron_spark.archive import objects
 from aeron_spark.archive.objects import ObjectFolder
 from aeron_spark.errors import DataLossError, UsageError
-from tests.kit import dirs
+from tests.kit import catalogs, dirs
 from tests.spark import recorded
 
 TERM, SEGMENT = recorded.TERM_LENGTH, 128 << 10
@@ -171,6 +174,69 @@ def test_an_object_that_gives_fewer_bytes(copy: Path) -> None:
         file.truncate(70_000)
     with pytest.raises(DataLossError, match=rf"0-{SEGMENT}\.rec gave \d+ of \d+ bytes at offset \d+: it was cut"):
         rows(far, 0)
+
+
+@pytest.mark.parametrize("cut_in", ["a record", "the border behind it"])
+def test_a_catalog_that_was_cut(copy: Path, cut_in: str) -> None:
+    """The segments show what is missing. An older catalog knows nothing of their recording, and that is right."""
+    both = [store(copy).recording(one) for one in (0, 1)]
+    whole, one = catalogs.catalog_of(both), catalogs.catalog_of(both[:1])
+    (copy / objects.CATALOG).write_bytes(one)
+    assert [found.recording_id for found in store(copy).recordings()] == [0]
+    (copy / objects.CATALOG).write_bytes(whole[: len(one) + (64 if cut_in == "a record" else 0)])
+    with pytest.raises(DataLossError, match=r"store/archive\.catalog"):
+        store(copy)
+    for segment in copy.glob("1-*.rec"):
+        segment.unlink()
+    if cut_in != "a record":
+        assert [found.recording_id for found in store(copy).recordings()] == [0], "compacted"
+
+
+def test_segments_behind_the_stop_position(copy: Path) -> None:
+    """As a truncation leaves them in a store: they may be of the recording as it was before."""
+    whole = store(copy).recording(0)
+    for stop, is_behind in ((0, True), (SEGMENT - 32, True), (4 * SEGMENT, True), (5 * SEGMENT, False), (None, False)):
+        (copy / objects.CATALOG).write_bytes(catalogs.catalog_of([replace(whole, stop_position=stop)]))
+        if is_behind:
+            with pytest.raises(
+                DataLossError, match=rf"store/0-\d+\.rec lies behind the stop position {stop} of recording 0"
+            ):
+                store(copy)
+        else:
+            store(copy)
+
+
+class Short:
+    """A filesystem whose files give fewer bytes than they have where `cut` says so; `cut` receives name, length and offset."""
+
+    type_name = "short"
+
+    def __init__(self, cut: Callable[[str, int, int], bool]) -> None:
+        self.cut = cut
+        self.get_file_info = fs.LocalFileSystem().get_file_info
+
+    @contextmanager
+    def open_input_file(self, path: str) -> Iterator[Any]:
+        with fs.LocalFileSystem().open_input_file(path) as file:
+
+            def read_at(length: int, offset: int) -> bytes:
+                return file.read_at(length - self.cut(Path(path).name, length, offset), offset)
+
+            yield SimpleNamespace(size=file.size, read_at=read_at, read=lambda: read_at(file.size(), 0))
+
+
+@pytest.mark.parametrize("name", [objects.CATALOG, f"0-{SEGMENT}.rec"])
+def test_a_read_that_gives_fewer_bytes(copy: Path, name: str) -> None:
+    """Wherever it is of a file: less of a catalog may be one of fewer recordings, less of a header is none."""
+    far = ObjectFolder(Short(lambda _name, _length, _offset: False), str(copy))
+    assert far.begins_message(0, SEGMENT)
+    far._filesystem.cut = lambda of, _length, _offset: of == name
+    text = rf"store/{name} gave \d+ of \d+ bytes at offset 0: it was cut"
+    for ask in (
+        (far.refresh,) if name == objects.CATALOG else (lambda: rows(far, 0), lambda: far.begins_message(0, SEGMENT))
+    ):
+        with pytest.raises(DataLossError, match=text):
+            ask()
 
 
 def test_a_changed_byte_is_found_by_its_checksum(tmp_path: Path) -> None:

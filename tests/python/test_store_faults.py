@@ -135,6 +135,27 @@ def test_answers_of_other_bytes(before: tuple[s3.Hindrance, ObjectFolder], fille
         far.refresh()
 
 
+@pytest.mark.parametrize("is_whole", [False, True])
+def test_answers_of_more_bytes(folder: Path, before: tuple[s3.Hindrance, ObjectFolder], *, is_whole: bool) -> None:
+    """As of a store that takes no ranges: 200, and all of the object."""
+    hindrance, far = before
+
+    def other(head: bytes) -> bytes | None:
+        if not head.startswith(b"GET") or b"range: bytes=" not in head.lower():
+            return None
+        first, _, last = head.lower().partition(b"range: bytes=")[2].partition(b"\r\n")[0].partition(b"-")
+        body = (folder / head.decode().partition("?")[0].partition(" HTTP")[0].rpartition("/")[2]).read_bytes()
+        if is_whole:
+            return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+        body = body[int(first) : int(last) + 1] + b"\0"
+        head = b"HTTP/1.1 206 Partial Content\r\nContent-Length: %d\r\nContent-Range: bytes %b-%b/1048576\r\n\r\n%b"
+        return head % (len(body), first, last, body)
+
+    hindrance.answer = other
+    with pytest.raises(StorageError, match=r"object store, .*0-0\.rec"):
+        table(far)
+
+
 def test_a_disk_without_room_for_a_window_is_told_as_such(behind: s3.Store) -> None:
     far = ObjectFolder(behind.filesystem, behind.prefix)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)

@@ -293,9 +293,10 @@ void as_segment_reader_close(as_segment_reader *reader);
  * checked and read as files are -- */
 
 /* Calls on_recording with each VALID recording of a catalog, in id order. `bytes` is the whole file, `name` its name in error
- * texts. AS_E_DATA: a foreign or damaged catalog, or a recording with impossible values. */
-as_result as_catalog_list(
-    const char *name, const uint8_t *bytes, int64_t length, as_on_recording on_recording, void *context) AS_MUST_USE;
+ * texts; `with_segments` are the ids of the `count` recordings of which there are segment files. AS_E_DATA: a foreign or damaged
+ * catalog, a recording with impossible values, or segment files of one that was cut off at the end. */
+as_result as_catalog_list(const char *name, const uint8_t *bytes, int64_t length, const int64_t *with_segments, int64_t count,
+    as_on_recording on_recording, void *context) AS_MUST_USE;
 
 /* Bytes of one segment file; the rest of the file reads as zeros. */
 typedef struct as_segment_bytes

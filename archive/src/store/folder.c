@@ -67,20 +67,45 @@ static bool is_not_lost(void *context, const char *name)
     return !is_lost;
 }
 
+/* Where the segment files of a catalog's recordings are: in a folder, or, without one (NULL), those of the recordings in `ids`. A
+ * copy of a catalog may be older than segments beside it: what it has not counted yet is not lost. */
+typedef struct segments_of
+{
+    const as_folder *folder;
+    const int64_t *ids;
+    int64_t count;
+} segments_of;
+
+/* Returns 0, or a negative errno. */
+static int search_lost(const segments_of *segments, const asi_catalog_scan *ended, lost_search *search)
+{
+    const as_folder *folder = segments->folder;
+    if (NULL != folder)
+    {
+        return folder->files->readdir(folder->files->context, folder->path, is_not_lost, search);
+    }
+    for (int64_t i = 0; i < segments->count; i++)
+    {
+        const int64_t id = segments->ids[i];
+        search->lost_id = id > ended->last_recording_id && id < ended->next_recording_id ? id : search->lost_id;
+    }
+    return 0;
+}
+
 /* A file truncated right after a record looks like a compacted catalog. The segment files distinguish the two, because compaction
- * deletes the segments of dropped records. Without a folder (NULL) they are not known. */
-static as_result check_not_cut(const as_folder *folder, const asi_catalog_scan *ended)
+ * deletes the segments of dropped records. */
+static as_result check_not_cut(const segments_of *segments, const asi_catalog_scan *ended)
 {
     lost_search search = { .last_recording_id = ended->last_recording_id, .lost_id = -1 };
     const bool is_cut_or_full = ended->length - ended->offset < ASI_CATALOG_RECORD_HEADER_LENGTH;
-    if (NULL == folder || !is_cut_or_full || ended->last_recording_id + 1 >= ended->next_recording_id)
+    if (!is_cut_or_full || ended->last_recording_id + 1 >= ended->next_recording_id)
     {
         return AS_OK;
     }
-    const int error = folder->files->readdir(folder->files->context, folder->path, is_not_lost, &search);
+    const int error = search_lost(segments, ended, &search);
     if (error < 0)
     {
-        return asi_fail_errno(AS_E_STORAGE, -error, "cannot list archive folder %s", folder->path);
+        return asi_fail_errno(AS_E_STORAGE, -error, "cannot list archive folder %s", segments->folder->path);
     }
     return -1 == search.lost_id ? AS_OK : asi_fail(AS_E_DATA, 0,
         "%s is truncated: it ends with recording %" PRId64 ", but there are segments of recording %" PRId64
@@ -88,7 +113,7 @@ static as_result check_not_cut(const as_folder *folder, const asi_catalog_scan *
 }
 
 /* Makes two passes over the same bytes: counts the recordings, then stores them. */
-static as_result keep_recordings(const as_folder *folder, asi_catalog_scan scan, asi_folder_view *view)
+static as_result keep_recordings(const segments_of *segments, asi_catalog_scan scan, asi_folder_view *view)
 {
     asi_catalog_scan counting = scan;
     asi_catalog_record record;
@@ -101,7 +126,7 @@ static as_result keep_recordings(const as_folder *folder, asi_catalog_scan scan,
         text_bytes += (int64_t)record.stripped_channel.length + record.original_channel.length + record.source_identity.length + 3;
     }
     result = AS_AGAIN == result ? asi_catalog_scan_check_end_untrusted(&counting) : result;
-    result = AS_OK == result ? check_not_cut(folder, &counting) : result;
+    result = AS_OK == result ? check_not_cut(segments, &counting) : result;
     if (AS_OK != result)
     {
         return result;
@@ -135,13 +160,13 @@ static void free_view(asi_folder_view *view)
     *view = (asi_folder_view){ 0 };
 }
 
-/* `view` is empty after a failure. `folder` is NULL for bytes that are of no local folder. */
+/* `view` is empty after a failure. */
 static as_result view_catalog(
-    const as_folder *folder, const uint8_t *bytes, int64_t length, const char *path, asi_folder_view *view)
+    const segments_of *segments, const uint8_t *bytes, int64_t length, const char *path, asi_folder_view *view)
 {
     asi_catalog_scan scan;
     as_result result = asi_catalog_scan_start_untrusted(&scan, bytes, length, path);
-    result = AS_OK == result ? keep_recordings(folder, scan, view) : result;
+    result = AS_OK == result ? keep_recordings(segments, scan, view) : result;
     if (AS_OK != result)
     {
         free_view(view);
@@ -157,7 +182,7 @@ static as_result scan_catalog(const as_folder *folder, asi_folder_view *view)
     as_result result = read_catalog(folder->files, folder->path, path, sizeof(path), &bytes, &length);
     if (AS_OK == result)
     {
-        result = view_catalog(folder, bytes, length, path, view);
+        result = view_catalog(&(segments_of){ .folder = folder }, bytes, length, path, view);
         free(bytes);
     }
     return result;
@@ -314,11 +339,12 @@ as_result as_folder_recording_at(const as_folder *folder, int64_t index, as_reco
     return AS_OK;
 }
 
-as_result as_catalog_list(
-    const char *name, const uint8_t *bytes, int64_t length, as_on_recording on_recording, void *context)
+as_result as_catalog_list(const char *name, const uint8_t *bytes, int64_t length, const int64_t *with_segments, int64_t count,
+    as_on_recording on_recording, void *context)
 {
     asi_folder_view view = { 0 };
-    as_result result = view_catalog(NULL, bytes, length, name, &view);
+    const segments_of segments = { .ids = with_segments, .count = count };
+    as_result result = view_catalog(&segments, bytes, length, name, &view);
     bool is_wanted = true;
     for (int64_t i = 0; AS_OK == result && is_wanted && i < view.count; i++)
     {

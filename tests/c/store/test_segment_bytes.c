@@ -41,12 +41,12 @@ static void lists(void)
         golden_folder(scratch, folders[i], path);
         uint8_t *bytes = file_load(path, "archive.catalog", &length);
         listing seen = { .folder = folder_open(path, AS_CHECKSUM_AUTO), .most = INT64_MAX };
-        CHECK_I64(as_catalog_list("name", bytes, length, compare, &seen), AS_OK);
+        CHECK_I64(as_catalog_list("name", bytes, length, NULL, 0, compare, &seen), AS_OK);
         CHECK_I64(seen.count, as_folder_recording_count(seen.folder));
         seen = (listing){ .folder = seen.folder, .most = 1 };
-        CHECK_I64(as_catalog_list("name", bytes, length, compare, &seen), AS_OK);
+        CHECK_I64(as_catalog_list("name", bytes, length, NULL, 0, compare, &seen), AS_OK);
         CHECK_I64(seen.count, 1);
-        CHECK_I64(as_catalog_list("name", bytes, 20, compare, &seen), AS_E_DATA);
+        CHECK_I64(as_catalog_list("name", bytes, 20, NULL, 0, compare, &seen), AS_E_DATA);
         CHECK(NULL != strstr(as_error_text(), "name"));
         as_folder_close(seen.folder);
         free(bytes);
@@ -223,7 +223,7 @@ static void damaged(void)
             bytes[test_rand_below(&rand, cut + 1)] = (uint8_t)asi_rand_u64(&rand);
             segment[test_rand_below(&rand, segment_length)] = (uint8_t)asi_rand_u64(&rand);
         }
-        CHECK(AS_OK == as_catalog_list("name", bytes, cut, ignore, NULL) || '\0' != as_error_text()[0]);
+        CHECK(AS_OK == as_catalog_list("name", bytes, cut, (int64_t[]){ 0, 1, 2 }, 3, ignore, NULL) || '\0' != as_error_text()[0]);
         free(bytes);
         const int64_t start = test_rand_below(&rand, recording.stop_position / 32) * 32;
         const as_segment_bytes given = { .folder = "store", .bytes = segment + start, .position = start,
