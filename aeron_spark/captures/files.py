@@ -136,6 +136,8 @@ class CaptureFile(Handle):
             lib.AS_CAPTURE_TRUNCATED: "ends within a packet: it is truncated, or still being written",
             lib.AS_CAPTURE_TOO_MANY_FLOWS: f"has more than {lib.AS_CAPTURE_MAX_FLOWS} pairs of addresses and ports; filter it "
             "first, for example with tcpdump -r FILE -w LESS port N",
+            lib.AS_CAPTURE_TOO_MANY_INTERFACES: f"has more than {lib.AS_CAPTURE_MAX_INTERFACES} interfaces; make equal ones "
+            "one, for example with mergecap -I all -w LESS FILE",
         }.get(error, "needs more memory than there is")
         if not self.problems:  # a read that failed ends it in a packet, too
             self.problems.append(f"{path} {text}")

@@ -63,6 +63,42 @@ def test_each_unit_of_time(unit: int, offset_s: int, tmp_path: Path) -> None:
     assert [0 <= got_ns - at_ns <= error_ns for got_ns, at_ns in zip(got, times, strict=True)] == [True] * 4
 
 
+def test_each_interface_of_each_section_has_its_own_link_and_unit_of_time(tmp_path: Path) -> None:
+    """More of them than a host has, as of many captures that were merged."""
+    content, wanted = b"", []
+    for order, count in (("<", 1000), (">", 2)):
+        content += captures.block(0x0A0D0D0A, struct.pack(f"{order}IHHq", 0x1A2B3C4D, 1, 0, -1), order)
+        links = [list(LINKS.values())[number % len(LINKS)] for number in range(count)]
+        units = [(3, 6, 9, 128 + 30)[number % 4] for number in range(count)]
+        offsets = [number * 7 - 500 for number in range(count)]
+        for (link, _), unit, offset_s in zip(links, units, offsets, strict=True):
+            option = struct.pack(f"{order}HHB3x", 9, 1, unit) + struct.pack(f"{order}HHq", 14, 8, offset_s)
+            content += captures.block(1, struct.pack(f"{order}HHI", link, 0, 0) + option, order)
+        for number in (count - 1, 0, *range(1, count, 97)):
+            begin = len(wanted) + 1_000_000
+            wanted.append(begin * 10**9 + 10**9 // 2)
+            a_second = 2**30 if units[number] >= 128 else 10 ** units[number]
+            time = (begin - offsets[number]) * a_second + a_second // 2
+            packet = links[number][1] + udp(b"one")
+            head = struct.pack(f"{order}IIIII", number, time >> 32, time & 0xFFFFFFFF, len(packet), len(packet))
+            content += captures.block(6, head + packet, order)
+    capture = tmp_path / "capture"
+    capture.write_bytes(content)
+    report = import_capture(capture, tmp_path / "folder", captured="udp")
+    assert (report.imported, report.problems) == (len(wanted), [])
+    got = scan(tmp_path / "folder").to_table(columns=["reserved_value"])["reserved_value"].to_pylist()
+    assert got == wanted
+
+
+def test_more_interfaces_than_are_kept(tmp_path: Path) -> None:
+    capture = write_pcapng(tmp_path / "capture", timed([udp(b"one")]), link=RAW)
+    more = captures.block(1, struct.pack("<HHI", RAW, 0, 0)) * 65_536
+    capture.write_bytes(capture.read_bytes() + more)
+    report = import_capture(capture, tmp_path / "folder", captured="udp")
+    assert report.imported == 1
+    assert "has more than 65536 interfaces; make equal ones one, for example with mergecap " in report.problems[0]
+
+
 @pytest.mark.parametrize("codec", ["gzip", "zstd"])
 def test_compressed(codec: str, tmp_path: Path) -> None:
     messages, datagrams = stream(4000)

@@ -29,7 +29,6 @@ enum
 #define PCAP_HEADER 24
 #define PCAP_PACKET_HEADER 16
 #define BLOCK_FRAME 12 /* type, length, length again */
-#define MAX_INTERFACES 256
 #define NS_A_SECOND INT64_C(1000000000)
 #define MOST_SECONDS (INT64_MAX / NS_A_SECOND / 2)
 #define TABLE_SIZE (2 * AS_CAPTURE_MAX_FLOWS)
@@ -54,7 +53,7 @@ struct as_capture
     int64_t time_ns;     /* of the last packet, for those without */
     int32_t other_link;  /* the first link type that is not known; -1: none */
     int64_t interface_count;
-    interface interfaces[MAX_INTERFACES];
+    interface interfaces[AS_CAPTURE_MAX_INTERFACES]; /* pages of those that there are not take no memory */
     int64_t flow_count;
     int64_t flow_capacity;
     as_capture_flow *flows; /* owned */
@@ -212,7 +211,11 @@ static as_capture_error add(as_capture *capture, int32_t link, const uint8_t *by
 
 static as_capture_error read_interface(as_capture *capture, const uint8_t *body, int64_t length)
 {
-    if (length < 8 || MAX_INTERFACES == capture->interface_count)
+    if (AS_CAPTURE_MAX_INTERFACES == capture->interface_count)
+    {
+        return AS_CAPTURE_TOO_MANY_INTERFACES;
+    }
+    if (length < 8)
     {
         return AS_CAPTURE_BAD_BLOCK;
     }

@@ -266,21 +266,16 @@ static void what_a_file_can_make_us_keep(void)
 {
     static const uint8_t HEAD[] = { SECTION };
     static const uint8_t MORE[] = { INTERFACE(9) };
-    uint8_t *file = malloc(sizeof(HEAD) + 257 * sizeof(MORE));
-    CHECK(NULL != file);
-    memcpy(file, HEAD, sizeof(HEAD));
-    for (size_t i = 0; i < 257; i++)
-    {
-        memcpy(file + sizeof(HEAD) + i * sizeof(MORE), MORE, sizeof(MORE));
-    }
-    columns rows;
     int64_t count;
     int64_t consumed;
-    CHECK_I64(read_file(file, sizeof(HEAD) + 256 * sizeof(MORE), &rows, &count, &consumed), AS_CAPTURE_FINE);
-    CHECK_I64(read_file(file, sizeof(HEAD) + 257 * sizeof(MORE), &rows, &count, &consumed), AS_CAPTURE_BAD_BLOCK);
-    free(file);
     as_capture *capture = as_capture_open();
     CHECK(NULL != capture);
+    CHECK_I64(as_capture_read(capture, HEAD, sizeof(HEAD), false, &(as_capture_rows){ 0 }, ROWS, &count, &consumed), AS_CAPTURE_FINE);
+    for (int64_t i = 0; i <= AS_CAPTURE_MAX_INTERFACES; i++)
+    {
+        CHECK_I64(as_capture_read(capture, MORE, sizeof(MORE), false, &(as_capture_rows){ 0 }, ROWS, &count, &consumed),
+            i < AS_CAPTURE_MAX_INTERFACES ? AS_CAPTURE_FINE : AS_CAPTURE_TOO_MANY_INTERFACES);
+    }
     as_capture_flow flow = { .protocol = 17 };
     for (int32_t i = 0; i < AS_CAPTURE_MAX_FLOWS; i++)
     {

@@ -17,6 +17,7 @@ extern "C" {
 #pragma GCC visibility push(default)
 /* CFFI-BEGIN */
 #define AS_CAPTURE_MAX_FLOWS 65536
+#define AS_CAPTURE_MAX_INTERFACES 65536
 #define AS_CAPTURE_MAX_BLOCK 16777216
 
 typedef enum as_capture_kind_e
@@ -36,6 +37,7 @@ typedef enum as_capture_error_e
     AS_CAPTURE_BAD_BLOCK,       /* a length that no block or packet can have */
     AS_CAPTURE_TRUNCATED,       /* the file ends within a packet */
     AS_CAPTURE_TOO_MANY_FLOWS,  /* more than AS_CAPTURE_MAX_FLOWS */
+    AS_CAPTURE_TOO_MANY_INTERFACES, /* more than AS_CAPTURE_MAX_INTERFACES in a section of the file */
     AS_CAPTURE_NO_MEMORY
 } as_capture_error;
 
