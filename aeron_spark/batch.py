@@ -125,7 +125,7 @@ def joined(batches: Iterable[pa.RecordBatch], *, max_rows: int, max_bytes: int) 
     for batch in batches:
         is_small = batch.num_rows <= max_rows // SMALL_PART and batch.nbytes <= max_bytes // SMALL_PART
         if small and (not is_small or batch.num_rows > room or batch.nbytes > bytes_left):
-            yield _one_of(small)
+            yield from _as_few(small)
             small, room, bytes_left = [], max_rows, max_bytes
         if is_small:
             small.append(batch)
@@ -133,11 +133,12 @@ def joined(batches: Iterable[pa.RecordBatch], *, max_rows: int, max_bytes: int) 
         else:
             yield batch
     if small:
-        yield _one_of(small)
+        yield from _as_few(small)
 
 
-def _one_of(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    return batches[0] if len(batches) == 1 else pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
+def _as_few(batches: Sequence[pa.RecordBatch]) -> Sequence[pa.RecordBatch]:
+    """The same rows in one batch; in more where a column of one would have more than 2 GiB, which Arrow does not combine."""
+    return batches if len(batches) == 1 else pa.Table.from_batches(batches).combine_chunks().to_batches()
 
 
 class ColumnMemory:

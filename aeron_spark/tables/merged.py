@@ -26,6 +26,8 @@ __all__ = ["MEMORY_BYTES", "Merged", "Part", "Run", "merge"]
 
 #: Of all recordings' pieces together, about; each is read ahead by one.
 MEMORY_BYTES = 64 << 20
+#: Bytes of rows that are put in order at once, about: a column of Arrow holds less than 2 GiB.
+MOST_BYTES = 1 << 30
 _EARLIEST = np.iinfo(np.int64).min
 
 #: The batches of one piece of a recording, with their errors; and how to read it.
@@ -129,21 +131,31 @@ def merge(runs: Sequence[Run], *, max_rows: int) -> Iterator[Part]:
             side: Literal["right", "left"] = "right" if run.number <= first.number else "left"
             if count := int(np.searchsorted(run.times, horizon, side=side)):
                 parts.append((run.number, *run.cut(count)))
-        whole = _sorted(parts)
-        for start in range(0, len(whole.times), max_rows):
-            yield whole.slice(start, start + max_rows)
+        for whole in _sorted(parts):
+            for start in range(0, len(whole.times), max_rows):
+                yield whole.slice(start, start + max_rows)
         left = [run for run in left if run.has_rows()]
 
 
-def _sorted(parts: Sequence[tuple[int, np.ndarray, pa.RecordBatch]]) -> Part:
+def _sorted(parts: Sequence[tuple[int, np.ndarray, pa.RecordBatch]]) -> Iterator[Part]:
+    """All rows of the parts in order; halves of them where they are too large to be copied at once."""
     if len(parts) == 1:
         number, times, batch = parts[0]
-        return Part(times, np.full(len(times), number, np.int32), batch)
+        yield Part(times, np.full(len(times), number, np.int32), batch)
+        return
     times = np.concatenate([of_run for _, of_run, _ in parts])
-    runs = np.repeat(np.array([number for number, _, _ in parts], np.int32), [len(of_run) for _, of_run, _ in parts])
-    batch = pa.Table.from_batches([rows for _, _, rows in parts]).combine_chunks().to_batches()[0]
+    part_of = np.repeat(np.arange(len(parts)), [len(of_run) for _, of_run, _ in parts])
     order = times.argsort(kind="stable")
-    return Part(times[order], runs[order], batch.take(pa.array(order)))
+    if sum(rows.nbytes for _, _, rows in parts) > MOST_BYTES:
+        early = np.bincount(part_of[order[: len(order) // 2]], minlength=len(parts)).tolist()
+        halves = zip(parts, early, strict=True)
+        cut = [((run, at[:n], rows.slice(0, n)), (run, at[n:], rows.slice(n))) for (run, at, rows), n in halves]
+        for half in zip(*cut, strict=True):
+            yield from _sorted([part for part in half if len(part[1])])
+        return
+    runs = np.array([number for number, _, _ in parts], np.int32)[part_of]
+    batch = pa.Table.from_batches([rows for _, _, rows in parts]).combine_chunks().to_batches()[0]
+    yield Part(times[order], runs[order], batch.take(pa.array(order)))
 
 
 class Merged(Closing):
