@@ -79,6 +79,7 @@ def time_ns(when: datetime | int) -> int:
         except (ValueError, OverflowError):
             raise UsageError(f"time {when} lies outside of the years 1 to 9999 in UTC") from None
         when = (delta.days * 86_400 + delta.seconds) * 10**9 + delta.microseconds * 1000
+        when += getattr(delta, "nanoseconds", 0)  # of pandas
     if not -(2**62) < when < 2**62:
         raise UsageError(f"time {when} ns lies more than 146 years from 1970")
     return when

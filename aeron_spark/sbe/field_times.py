@@ -41,7 +41,7 @@ class FieldTimes:
         self._decoders: list[Decoder] = [
             decoder_of(
                 one, [field], explode=None, others="skip", on_error="drop", spark=False,
-                timestamps="exact", uint64="decimal",
+                timestamps="exact", uint64="long", enums="names", sets="names",
             )
             for one in having
         ]  # fmt: skip
@@ -64,7 +64,7 @@ class FieldTimes:
         """Whole nanoseconds; what does not fit in 64 bits is null."""
         if pa.types.is_timestamp(column.type):
             factor = NANOSECONDS[column.type.unit]
-        elif pa.types.is_integer(column.type) or pa.types.is_decimal(column.type):
+        elif pa.types.is_integer(column.type):
             if not self._unit:
                 raise UsageError(
                     f"{self._name}=sbe:{self._field}: the schema does not name the field's unit, "
@@ -73,9 +73,6 @@ class FieldTimes:
             factor = NANOSECONDS[self._unit]
         else:
             raise UsageError(f"{self._name}=sbe:{self._field}: the field is {column.type}, not a time or a number")
-        if pa.types.is_decimal(column.type):
-            too_large = pc.greater(column, pa.scalar((1 << 63) - 1, pa.int64()).cast(column.type))
-            column = pc.if_else(too_large, pa.scalar(None, column.type), column)
         numbers = column.cast(pa.int64())
         most = ((1 << 63) - 1) // factor
         is_possible = pc.and_(pc.less_equal(numbers, most), pc.greater_equal(numbers, -most))

@@ -29,7 +29,7 @@ from aeron_spark.archive.search import tail_position
 from aeron_spark.archive.segments import Extent
 from aeron_spark.archive.sources import RecordingSource
 from aeron_spark.archive.time_text import parse_time_source
-from aeron_spark.archive.times import time_ns
+from aeron_spark.archive.times import UNITS_NS, time_ns
 from aeron_spark.batch import DEFAULT_BYTES, DEFAULT_ROWS, Batches
 from aeron_spark.errors import DataLossError, UsageError
 from aeron_spark.given import Given
@@ -465,7 +465,7 @@ def _rows_from(layout: Layout, since_ns: int) -> RowMaker:
     """What begins at or after a time: by the column's own unit, rounded down, so that no such message is left out."""
     assert layout.clock is not None  # noqa: S101 - by_time was asked
     kind = layout.clock.field.type
-    when = pa.scalar(since_ns, pa.timestamp("ns", "UTC")).cast(kind, safe=False)
+    when = pa.scalar(since_ns // UNITS_NS[kind.unit], kind)
     return RowMaker(layout, [], pc.field(layout.own(TIMESTAMP)) >= when)
 
 
