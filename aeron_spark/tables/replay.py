@@ -18,6 +18,7 @@ from typing import Literal
 
 import numpy as np
 
+from aeron_spark.archive.search import clamped_ns
 from aeron_spark.errors import UsageError, WaitTimeoutError
 from aeron_spark.publication import Publication
 from aeron_spark.tables.merged import Part
@@ -157,8 +158,10 @@ class Replay:
         self._publisher = TimedPublisher(self._publications)
         self._steps = 0
         self._seek_ns: int | None = None
-        #: Where the last seek went, until a message is published.
+        #: Where the last seek went, or the round begins, until a message is published.
         self._sought_ns: int | None = None
+        #: Moves from a place that is not known yet.
+        self._moves: list[Command] = []
         self._is_anchored = self._is_new_round = False
         self._ended = ""
         #: Where the clock of the recordings stands in a pause.
@@ -255,6 +258,8 @@ class Replay:
         done, state = 0, self.state
         if not self._is_anchored:
             self._anchor(int(messages.times[0]), now_ns() + _LEAD_NS)
+            if self._sought_ns is None:
+                self._sought_ns = int(messages.times[0])
         while done < messages.count:
             if self._obey():
                 return
@@ -322,7 +327,8 @@ class Replay:
 
     def _obey(self) -> bool:
         """Do what was asked for; True if the round is over."""
-        for command in self._commands():
+        moves, self._moves = self._moves, []
+        for command in (*moves, *self._commands()):
             self._do(command)
         return bool(self._ended) or self._seek_ns is not None
 
@@ -330,10 +336,16 @@ class Replay:
         state, due = self.state, self._now_due()
         if command.kind == "quit":
             self._ended = "quit"
-        elif command.kind in {"seek", "move"}:
-            places = (0,) if command.kind == "seek" else (self._seek_ns, self._sought_ns, state.time_ns, due)
-            if (base := next((one for one in places if one is not None), None)) is not None:
-                self._seek_ns = max(min(base + int(command.value), 2**62 - 1), 1 - 2**62)
+        elif command.kind == "seek":
+            self._moves.clear()
+            self._seek_ns = clamped_ns(int(command.value))
+        elif command.kind == "move":
+            places = (self._seek_ns, self._sought_ns, state.time_ns if self._is_anchored else None)
+            base = next((one for one in places if one is not None), None)
+            if base is None:
+                self._moves.append(command)
+            else:
+                self._seek_ns = clamped_ns(base + int(command.value))
         elif command.kind == "step":
             self._pause(is_paused=True)
             self._steps += max(int(command.value), 1)

@@ -66,9 +66,9 @@ class Shift:
             raise UsageError(f"sbe:{source.field}: no message of the SBE schema has such a field in its block")
 
     def __call__(self, values: pa.Array, reserved: np.ndarray, by_ns: int) -> tuple[pa.Array, np.ndarray]:
-        """Messages and reserved values whose times are later by `by_ns`, in whole units of each; nulls and zeros stay.
+        """Messages and reserved values whose times are later by `by_ns`, in whole units of each.
 
-        UsageError: a time leaves the range of its type.
+        Nulls stay, and reserved values of 0, which are no times. UsageError: a time leaves the range of its type.
         """
         for unit_ns in self._reserved_ns:
             moved = reserved + by_ns // unit_ns

@@ -413,6 +413,26 @@ def test_moves_add_up(market: Market) -> None:
     assert player.seen == texts(want.filter(pa.array(times >= START_NS + 2 * by)))
 
 
+def test_a_move_before_the_first_message_is_from_that(market: Market) -> None:
+    """Also before that message was read; a pause counts for nothing."""
+    by = 200_000
+    want, times = sorted_rows(market, 0)
+    kept = texts(want.filter(pa.array(times >= times[0] + by)))
+    rest = [Command("speed", math.inf), Command("resume")]
+    player = Player(market, 0)
+    player.play([(after(0), [Command("pause"), Command("move", by / 2), Command("move", by / 2), *rest])])
+    assert player.seen == kept
+    player = Player(market, 0)
+    paused: list[float] = []
+
+    def is_long(state: State) -> bool:
+        paused.append(time.monotonic())
+        return player.replay._is_anchored and paused[-1] - paused[0] > 0.1
+
+    player.play([(after(0), [Command("pause")]), (is_long, [Command("move", by), *rest])])
+    assert player.seen == kept
+
+
 def test_a_slow_replay_is_hurried_and_ended(market: Market) -> None:
     player = Player(market, 0, speed=1e-6)  # a day for the first tenth of a second
     more = [Command("faster"), Command("slower"), Command("toggle"), Command("toggle"), Command("speed", math.inf)]
