@@ -1,4 +1,7 @@
-"""Files that others may have put something else in place of: a process must not read it for ever, nor write where it leads."""
+"""Files that others may have put something else in place of: a process must not read it for ever, nor write where it leads.
+
+And what makes any file durable.
+"""
 
 from __future__ import annotations
 
@@ -43,3 +46,12 @@ def create_file(path: str | os.PathLike[str]) -> BinaryIO:
         if not stat.S_ISLNK(found.st_mode) or found.st_uid not in {0, os.geteuid()}:
             flags |= os.O_NOFOLLOW
     return open(os.open(path, flags, FILE_MODE), "wb")  # noqa: PTH123 - a descriptor
+
+
+def sync_path(path: str | os.PathLike[str], *, is_data_only: bool = False) -> None:
+    """Make a file, or the names in a folder, durable; `is_data_only`: but for times and the like. A link's target is synced."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        (os.fdatasync if is_data_only else os.fsync)(descriptor)
+    finally:
+        os.close(descriptor)

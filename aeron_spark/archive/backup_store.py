@@ -23,7 +23,7 @@ from pyarrow import fs as filesystems
 from aeron_spark.archive.addresses import open_filesystem, store_scheme
 from aeron_spark.archive.backup_files import INCOMING, INDEX_HEADER_BYTES, StoredFile
 from aeron_spark.errors import DataLossError, StorageError, UsageError
-from aeron_spark.small_files import FILE_MODE
+from aeron_spark.small_files import FILE_MODE, sync_path
 
 __all__ = ["FOLDER_MODE", "Store", "Writer", "open_backup"]
 
@@ -253,15 +253,6 @@ def read_chunks(descriptor: int, length: int, hole_end: int) -> Iterator[memoryv
         at += count
         if at == stop:
             at, stop = max(at, hole_end), length
-
-
-def sync_path(path: Path) -> None:
-    """Make a file, or the names in a folder, durable."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 # -- an object store -------------------------------------------------------------------------------------------------------

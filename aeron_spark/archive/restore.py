@@ -38,12 +38,12 @@ from aeron_spark.archive.backup_snapshot import (
     next_recording_id,
     used_files,
 )
-from aeron_spark.archive.backup_store import FOLDER_MODE, FileWriter, Store, read_chunks, sync_path
+from aeron_spark.archive.backup_store import FOLDER_MODE, FileWriter, Store, read_chunks
 from aeron_spark.archive.recordings import Recording
 from aeron_spark.archive.segment_files import SegmentFile, segment_files
 from aeron_spark.archive.tools import Catalog, CatalogEntry, RecordingState, version_text
 from aeron_spark.errors import DataLossError, StorageError, UsageError
-from aeron_spark.small_files import FILE_MODE
+from aeron_spark.small_files import FILE_MODE, sync_path
 from aeron_spark.types import Position
 
 __all__ = ["RestoreReport", "restore"]

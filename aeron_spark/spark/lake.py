@@ -44,6 +44,7 @@ from pyarrow import dataset
 
 from aeron_spark.errors import StorageError, UsageError
 from aeron_spark.extras import missing
+from aeron_spark.small_files import sync_path
 from aeron_spark.spark.planning.options import ReadOptions
 from aeron_spark.spark.planning.selection import open_folder, select_recordings
 
@@ -243,7 +244,7 @@ class Landing:
         (making / _BOUNDS).write_text(json.dumps(bounds), "ascii")
         _sync(making)
         making.rename(self._folder / f"batches-{first}-{last}")
-        _sync_one(self._folder)
+        sync_path(self._folder)
 
     def _remove_unfinished(self, kind: str) -> None:
         for path in self._folder.glob(f"{kind}*"):
@@ -384,12 +385,4 @@ def _small(parts: Sequence[_Part], target_bytes: int) -> list[_Part]:
 def _sync(folder: Path) -> None:
     """All of it on the disk before it gets its name: a machine that fails leaves a whole batch or none."""
     for path in (*folder.rglob("*"), folder):
-        _sync_one(path)
-
-
-def _sync_one(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        sync_path(path)

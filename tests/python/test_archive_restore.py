@@ -6,13 +6,17 @@ extended with other bytes; segments of them are deleted. The messages tell wheth
 
 from __future__ import annotations
 
+import itertools
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from aeron_spark import Archive, ArchivingMediaDriver
+from aeron_spark.cli import progress
 from aeron_spark.cli.__main__ import main
 from aeron_spark.errors import DataLossError
 from tests.kit.wait import wait_until
@@ -145,3 +149,23 @@ def test_an_archive_that_died_after_an_extension_whose_begin_is_lost(saved: Sour
     with pytest.raises(DataLossError, match="because its recording was extended after the backup"):
         restored(tmp_path / "backup", folder)
     assert segments(folder) == [segment(0)]
+
+
+def test_progress_ends_with_all_bytes(
+    saved: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It shows a line, is asked again within the second, and has no other line until the work is done."""
+    saved.stop()
+    for verb, places, options, what in (
+        ("backup", [saved.folder, tmp_path / "other"], ["--dir", str(saved.aeron_dir)], "checked and copied"),
+        ("restore", [tmp_path / "other", tmp_path / "restored"], [], "restored"),
+    ):
+        times = itertools.chain([0.0, 2.0], itertools.repeat(2.5))
+        monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=times.__next__))
+        assert main(["archive", verb, *map(str, places), *options, "--progress"]) == 0
+        lines = [
+            re.fullmatch(rf"{what}: (.+) of (.+), .+ a second, .+ left", line)
+            for line in capsys.readouterr().err.splitlines()
+        ]
+        first, last = (line.groups() for line in lines if line is not None)
+        assert first[0] != first[1] == last[0] == last[1]

@@ -24,6 +24,7 @@ from aeron_spark.archive.segments import Folder
 from aeron_spark.channel import ChannelUri
 from aeron_spark.errors import AeronError, DataLossError, PeerError, UsageError, WaitTimeoutError
 from aeron_spark.publication import ExclusivePublication
+from aeron_spark.small_files import sync_path
 from aeron_spark.spark.ledger import (
     FRAME_HEADER_BYTES,
     LEDGER_CHANNEL,
@@ -280,16 +281,11 @@ def _sync(options: WriteOptions, recording: Recording, begin: int, end: int) -> 
     """
     if options.sync_level == 0 or options.record_to is None or begin == end:
         return
-    sync = os.fdatasync if options.sync_level == 1 else os.fsync
     folder = Path(options.record_to)
     first, last = recording.segment_base(begin), recording.segment_base(end - 1)
     names = [f"{recording.recording_id}-{base}.rec" for base in range(first, last + 1, recording.segment_file_length)]
     for path in [*(folder / name for name in names), folder / "archive.catalog", folder]:
-        handle = os.open(path, os.O_RDONLY)
-        try:
-            sync(handle)
-        finally:
-            os.close(handle)
+        sync_path(path, is_data_only=options.sync_level == 1)
 
 
 def _late(deadline: float, what: str) -> None:
