@@ -95,7 +95,10 @@ class Source(Handle):
 
         def call(raw: Any, wait_ns: int) -> None:
             with self._use() as source:
-                self._check(self._poll_columns(source, raw, wait_ns))
+                result = self._poll_columns(source, raw, wait_ns)
+                if result == lib.AS_E_CLOSED:
+                    self._refuse_gone(source)
+                self._check(result)
 
         return self._batches.poll(
             call, timeout, columns=columns, row_capacity=row_capacity, byte_capacity=byte_capacity
@@ -236,9 +239,15 @@ class Image(Source):
 
     @property
     def is_ended(self) -> bool:
-        """True when the publisher has ended and everything it sent was taken, or the driver gave the stream up."""
+        """True when the publisher has ended and everything it sent was taken, or the driver gave the stream up.
+
+        ClosedError when the client has lost its driver before: the publisher may go on.
+        """
         with self._use() as image:
-            return bool(lib.as_image_is_end_of_stream(image) or lib.as_image_is_closed(image))
+            if lib.as_image_is_end_of_stream(image):
+                return True
+            self._refuse_gone(image)
+            return bool(lib.as_image_is_closed(image))
 
     @property
     def is_revoked(self) -> bool:
@@ -256,6 +265,7 @@ class Image(Source):
     def reject(self, reason: str) -> None:
         """Stop this stream for every subscriber and give the publisher a reason; at most 1023 bytes."""
         with self._use() as image:
+            self._refuse_gone(image)
             check(lib.as_image_reject(image, c_string(reason)))
 
     def __repr__(self) -> str:

@@ -98,15 +98,24 @@ class Handle(Closing):
             return True
 
     def _refuse_gone(self, pointer: Any) -> None:
-        """ClosedError with the reason where a fatal error of its client has closed the object."""
+        """ClosedError with the reason where a fatal error of its client has closed the object. Within a call of it."""
+        client = self._lost_client(pointer)
+        if client is not None:
+            check(lib.as_client_next_session_id(client, 0, ffi.new("int32_t *")))
+
+    def _lost_client(self, pointer: Any) -> Any:
+        """C's client, if a fatal error has closed it, and the object with it.
+
+        Without the lock of the client, which other calls hold while they wait for the driver. It stays until this call has
+        ended: a client closes what was made from it first.
+        """
         if self._is_gone is None or not self._is_gone(pointer):
-            return
+            return None
         root = self
         while root._parent is not None:
             root = root._parent
-        with root._use() as client:
-            if lib.as_client_is_closed(client):
-                check(lib.as_client_next_session_id(client, 0, ffi.new("int32_t *")))
+        client = root._pointer
+        return client if client is not None and lib.as_client_is_closed(client) else None
 
     def close(self) -> None:
         """Close what was made from this object, then the object; again is harmless."""

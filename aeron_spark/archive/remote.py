@@ -208,8 +208,8 @@ class RemoteArchive(TermCuts):
                         _POLL_SECONDS, columns=polled, row_capacity=row_capacity, byte_capacity=byte_capacity
                     )
                     position, flow_position = image.position, image.flow_position
-                except ClosedError:
-                    raise self._short(recording, start, reached, stop) from None
+                except ClosedError as closed:
+                    raise self._short(recording, start, reached, stop) if image.is_ended else closed from None
                 if batch.num_rows:
                     complete = batch.column(1)[-1].as_py()
                     yield from _rows_before(batch, end, recording, schema)

@@ -58,7 +58,9 @@ class Replay(Closing):
                 try:
                     batch = image.poll_batch(0.1, columns=columns)
                 except ClosedError:
-                    break
+                    if image.is_ended:
+                        break
+                    raise
                 if batch.num_rows:
                     yield batch
                 elif ended:

@@ -311,8 +311,8 @@ def live(
             is_there = not source.is_ended if isinstance(source, Image) else source.is_connected
             taken = _collected(source, rows, bounds, stop)
         except ClosedError:
-            if isinstance(source, Image):
-                return  # it has ended, and all of it was taken
+            if isinstance(source, Image) and (source._pointer is None or source.is_ended):
+                return  # all of it was taken, or who made it has closed it
             raise
         seen = seen or is_there or isinstance(source, Image)
         for batch in taken:

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from aeron_spark import (
 )
 from aeron_spark.counters import request_termination
 from aeron_spark.driver import is_driver_active
+from tests.kit import native
 from tests.kit.wait import wait_until
 from tests.python.conftest import SETTINGS
 
@@ -98,13 +100,57 @@ def test_what_was_made_from_a_client_tells_the_death_of_its_driver(aeron_dir: Pa
             lambda: subscription.wait_image(0),
             lambda: subscription.image(1),
             subscription.images,
+            lambda: subscription.resolved_endpoint,
             lambda: image.poll(lambda *_: None),
+            image.poll_batch,
+            lambda: image.is_ended,
+            lambda: image.reject("late"),
         ):
             with pytest.raises(ClosedError, match="the media driver has been shut down"):
                 call()
         assert not publication.is_connected
         assert not subscription.is_connected
         assert image.position == 0
+
+
+def test_an_image_that_has_ended_has_ended_also_when_the_driver_dies(aeron_dir: Path) -> None:
+    driver = MediaDriver(aeron_dir, settings=SETTINGS)
+    with Client(aeron_dir, keepalive_interval=0.05, on_error=lambda _: None) as client:
+        with client.add_subscription("aeron:ipc", 1) as subscription:
+            with client.add_exclusive_publication("aeron:ipc", 1) as publication:
+                image = subscription.wait_image(10)
+                publication.offer_batch([b"x"])
+            assert image.poll_batch(10).num_rows == 1
+            wait_until(lambda: image.is_ended, 20, "the end of the stream")
+            driver.close()
+            wait_until(lambda: client.is_closed, 20, "the client to notice")
+            assert image.is_ended
+            image.close()
+
+
+def test_what_is_closed_waits_for_no_other_call_of_its_client(aeron_dir: Path) -> None:
+    with native.driver(aeron_dir) as driver, Client(aeron_dir) as client:
+        subscription = client.add_subscription("aeron:ipc", 1)
+        publication = client.add_publication("aeron:ipc", 1)
+        image = subscription.wait_image(10)
+        publication.revoke()
+        wait_until(lambda: image.is_closed, 20, "the image to be closed")
+        driver.pause()
+        adding = threading.Thread(target=lambda: client.add_counter(1234, "mine").close())
+        adding.start()
+        wait_until(lambda: is_taken(client), 20, "the call to wait for the driver")
+        assert image.poll(lambda *_: None) == 0
+        assert adding.is_alive(), "the poll has waited for it"
+        driver.resume()
+        adding.join()
+
+
+def is_taken(client: Client) -> bool:
+    """Whether another thread is in a call of it."""
+    is_free = client._lock.acquire(blocking=False)
+    if is_free:
+        client._lock.release()
+    return not is_free
 
 
 def test_an_image_whose_publisher_has_gone_is_closed_and_no_error(driver: MediaDriver) -> None:

@@ -7,16 +7,18 @@ was sent.
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from aeron_spark import Archive, Client, DataLossError, ExclusivePublication, UsageError
+from aeron_spark import Archive, Client, ClosedError, DataLossError, ExclusivePublication, MediaDriver, UsageError
 from aeron_spark.tables import Scan, scan
 from aeron_spark.testing import Servers, wait_until
 from tests.kit.market import SCHEMA, START_NS, quote
+from tests.python.conftest import SETTINGS
 
 
 class Taker(threading.Thread):
@@ -111,6 +113,23 @@ def test_what_was_taken_from_an_image_is_given_though_it_ends(aeron_servers: Ser
         {"publication": publication, "subscription": subscription}[closed].close()
         taker.ended()
         assert taker.values == [b"x"] * 100
+
+
+def test_an_image_whose_client_lost_its_driver_has_not_ended(aeron_dir: Path) -> None:
+    driver = MediaDriver(aeron_dir, settings=SETTINGS)
+    with (
+        Client(aeron_dir, keepalive_interval=0.05, on_error=lambda _: None) as client,
+        client.add_subscription("aeron:ipc", 9) as subscription,
+        client.add_exclusive_publication("aeron:ipc", 9) as publication,
+        subscription.wait_image(20) as image,
+    ):
+        taker = Taker(scan(image, batch_seconds=0.01))
+        publication.offer_batch([b"x"] * 100)
+        wait_until(lambda: len(taker.values) == 100, 20, "what was published")
+        driver.close()
+        taker.join(20)
+        assert isinstance(taker.failure, ClosedError)
+        assert "the media driver has been shut down" in str(taker.failure)
 
 
 @pytest.mark.parametrize("into", [0, 32])

@@ -10,7 +10,7 @@
 #include <inttypes.h>
 
 #include "client/image.h"
-#include "client/lock.h"
+#include "client/subscription.h"
 #include "term/frame_walk.h"
 
 #define HEADERS_AHEAD 8 /* frames of a block often have one length; without this each header is a cache miss */
@@ -247,27 +247,11 @@ int64_t as_image_block_poll(as_image *image, as_block_handler handler, void *con
 
 /* -- all images --------------------------------------------------------------------------------------------------------- */
 
-static as_result fail_closed(as_subscription *subscription)
-{
-    if (!as_client_is_closed(subscription->client))
-    {
-        return asi_fail(
-            AS_E_CLOSED, 0, "subscription of %s, stream %d is closed", subscription->channel, subscription->stream_id);
-    }
-    as_result result = asi_client_lock(subscription->client);
-    if (AS_OK == result)
-    {
-        result = asi_client_fail_closed(subscription->client);
-        asi_client_unlock(subscription->client);
-    }
-    return result;
-}
-
 as_result asi_client_subscription_refuse_poll(as_subscription *subscription)
 {
     if (asi_load_acquire_bool(&subscription->is_closed))
     {
-        return fail_closed(subscription);
+        return asi_client_subscription_fail_closed(subscription);
     }
     return asi_fail(AS_E_USAGE, 0, "subscription of %s, stream %d is polled by another thread or from its own handler",
         subscription->channel, subscription->stream_id);

@@ -362,12 +362,18 @@ as_image *as_subscription_image_by_session(as_subscription *subscription, int32_
     return retain_first(subscription, has_session, session_id);
 }
 
+as_result asi_client_subscription_fail_closed(const as_subscription *subscription)
+{
+    return asi_load_acquire_bool(&subscription->client->is_closed) ? asi_client_fail_closed(subscription->client) :
+        asi_fail(AS_E_CLOSED, 0, "subscription of %s, stream %d is closed", subscription->channel, subscription->stream_id);
+}
+
 /* Key of a local address counter: 0 i32 channel status counter id, 4 i32 length, 8 address. Spec: 01 §5.4. */
 as_result as_subscription_resolved_endpoint(const as_subscription *subscription, char *endpoint, int64_t capacity)
 {
     if (as_subscription_is_closed(subscription))
     {
-        return asi_fail(AS_E_CLOSED, 0, "the subscription is closed");
+        return asi_client_subscription_fail_closed(subscription);
     }
     const asi_counters *counters = &subscription->client->counters;
     for (int32_t id = 0; id < counters->max_count; id++)

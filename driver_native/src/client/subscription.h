@@ -14,5 +14,7 @@ void asi_client_subscription_terminate(as_subscription *subscription);
 void asi_client_subscription_free(as_subscription *subscription);
 /* Frees lists and images that no thread can be reading any more. */
 int asi_client_subscription_sweep(as_client *client, int64_t now_ns);
+/* AS_E_CLOSED, with the reason why the client is closed. Any thread, no lock: once a client is closed, its reason stays. */
+as_result asi_client_subscription_fail_closed(const as_subscription *subscription) AS_MUST_USE;
 
 #endif
