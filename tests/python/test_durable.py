@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from aeron_spark import Folder
+from aeron_spark.archive import backup as backup_module
 from aeron_spark.archive.backup import backup
 from aeron_spark.archive.backup_files import CATALOG, INCOMING, MANIFEST, PROGRESS, Manifest
 from aeron_spark.archive.backup_store import open_backup
@@ -90,10 +91,20 @@ def test_a_manifest_names_what_is_on_the_disk(folder: Path, tmp_path: Path, watc
     watched.assert_synced(Path(watched.calls[at][1]), before=at)
     # Files have one of two names, so that which of them is durable does not matter.
     assert ("sync", str(target)) in watched.calls[at:]
-    (noted,) = (at for at, call in enumerate(watched.calls) if call[0] == "name" and call[2].endswith(f"/{PROGRESS}"))
-    for file in manifest.files:
-        if file.name != CATALOG:
-            watched.assert_synced(target / file.incoming, before=noted)
+
+
+def test_progress_names_what_is_on_the_disk(
+    folder: Path, tmp_path: Path, watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that goes on takes over what is listed. The list is written after each file here."""
+    monkeypatch.setattr(backup_module, "PROGRESS_S", 0)
+    target = (tmp_path / "backup").resolve()
+    backup(folder, open_backup(str(target)))
+    lists = [at for at, call in enumerate(watched.calls) if call[0] == "name" and call[2] == str(target / PROGRESS)]
+    assert len(lists) > 8
+    for count, at in enumerate(lists, 1):
+        synced = {call[1] for call in watched.calls[:at] if call[0] == "sync" and call[1].endswith((".rec", "-index"))}
+        assert len(synced) >= count
 
 
 @pytest.mark.parametrize("already", [[], [1]], ids=["alone", "beside another"])
