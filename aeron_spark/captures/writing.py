@@ -16,9 +16,7 @@ from aeron_spark._native.handle import Handle
 from aeron_spark.errors import StorageError, UsageError
 
 _CATALOG = "archive.catalog"
-#: Each open recording has a block of 1 MiB.
-MOST_OPEN = 256
-MOST_RECORDINGS = 10_000
+MOST_RECORDINGS = 65_536
 
 
 class Import(Handle):
@@ -28,7 +26,7 @@ class Import(Handle):
         if not str(folder):
             raise UsageError("the name of the archive's folder is empty")
         self.folder = Path(folder)
-        self.begun = self.open = 0
+        self.begun = 0
         try:
             self.folder.mkdir(mode=0o750, exist_ok=True)
             self._held = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -59,8 +57,6 @@ class Import(Handle):
         """Why no recording can begin; "" if one can."""
         if self.begun >= MOST_RECORDINGS:
             return f"there are {MOST_RECORDINGS:,} recordings of this capture already; choose some streams with --port"
-        if self.open >= MOST_OPEN:
-            return f"{MOST_OPEN} recordings are being written already; choose some streams with --port"
         return ""
 
     def close(self) -> None:
@@ -82,9 +78,7 @@ class ImportedRecording(Handle):
         with parent._use() as pointer:
             check(lib.as_import_begin(pointer, recording, recording_id, made))
         self.recording_id = int(recording_id[0])
-        self._folder = parent
         parent.begun += 1
-        parent.open += 1
         self._last_ns = 0
         super().__init__(made[0], lib.as_import_recording_close, parent)
 
@@ -118,6 +112,5 @@ class ImportedRecording(Handle):
         position = ffi.new("int64_t *")
         with self._use() as pointer:
             check(lib.as_import_end(pointer, self._last_ns // 1_000_000, position))
-        self._folder.open -= 1
         self.close()
         return int(position[0])

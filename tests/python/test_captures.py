@@ -306,10 +306,10 @@ def test_what_a_capture_can_make_us_keep_is_bounded(tmp_path: Path, monkeypatch:
     packets = [udp(sessions[number][row]) for row in range(len(datagrams)) for number in range(5)]
     capture = write_pcap(tmp_path / "capture", timed(packets), link=RAW)
     with monkeypatch.context() as patch:
-        patch.setattr(writing, "MOST_OPEN", 3)
-        report = import_capture(capture, tmp_path / "open")
-        assert values(tmp_path / "open") == dict.fromkeys(range(3), messages)
-        assert sum("3 recordings are being written already" in one for one in report.problems) == 2
+        patch.setattr(writing, "MOST_RECORDINGS", 3)
+        report = import_capture(capture, tmp_path / "most")
+        assert values(tmp_path / "most") == dict.fromkeys(range(3), messages)
+        assert sum("3 recordings of this capture already" in one for one in report.problems) == 2
     with monkeypatch.context() as patch:
         patch.setattr(aeron, "MOST_STREAMS", 4)
         report = import_capture(capture, tmp_path / "streams")

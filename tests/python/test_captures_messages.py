@@ -210,6 +210,42 @@ def test_a_connection_that_was_left_out_ends(tmp_path: Path) -> None:
     assert values(tmp_path / "folder") == {0: [b"one"], 1: [b"one"]}
 
 
+@pytest.mark.parametrize("captured", ["udp", "tcp"])
+def test_more_flows_at_a_time_than_files(captured: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Recordings that wait give their files up, and go on where they were, with their time indexes."""
+    monkeypatch.setattr(files, "_ROWS", 500)
+    count, rounds = 600, 5
+    messages = [list(payloads(number, rounds, [8, 300])) for number in range(count)]
+    sent = [[sofh(one) for one in each] for each in messages]
+    packets, begins = [], [1] * count
+    for row in range(rounds):
+        for number in range(count):
+            body, ports = sent[number][row], (10_000 + number, 9000)
+            packet = captures.tcp(body, begins[number], ports=ports)
+            packets.append(udp(body, source=("10.0.0.1", ports[0])) if captured == "udp" else packet)
+            begins[number] += len(body)
+    capture = write_pcap(
+        tmp_path / "capture",
+        [(START_NS + 10**8 * number, packet) for number, packet in enumerate(packets)],
+        link=RAW,
+    )
+    before, open_files = len(list(Path("/proc/self/fd").iterdir())), []
+
+    def look(*_: int) -> None:
+        open_files.append(len(list(Path("/proc/self/fd").iterdir())))
+
+    report = import_capture(capture, tmp_path / "folder", captured=captured, framing="sofh", on_progress=look)
+    assert (report.imported, report.problems) == (count * rounds, [])
+    assert max(open_files) - before < 600
+    assert values(tmp_path / "folder") == dict(enumerate(messages))
+    verified(tmp_path / "folder")
+    with Folder(tmp_path / "folder") as folder:
+        for recording in (0, count - 1):
+            table = scan(tmp_path / "folder", recording).to_table(columns=["position", "reserved_value"])
+            times = folder.times_at(recording, table["position"].to_numpy()).cast(pa.int64()).to_pylist()
+            assert times == table["reserved_value"].to_pylist()
+
+
 def test_a_gap_in_a_connection_ends_it(tmp_path: Path, rng: random.Random) -> None:
     messages = list(payloads(1, 100, [300]))
     content = b"".join(map(sofh, messages))

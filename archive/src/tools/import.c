@@ -19,20 +19,25 @@
 #define TIME_INTERVAL_NS (10 * 1000 * 1000) /* as the archive's defaults */
 #define TIME_INTERVAL_BYTES (1024 * 1024)
 #define MAX_MESSAGE_LENGTH (16 * 1024 * 1024)
+#define MOST_AWAKE 256 /* recordings with a block and files: a process commonly may have 1024 files */
 
 struct as_import
 {
     asi_catalog *catalog;
     asi_tool_lock lock;
     char dir[AS_PATH_MAX];
+    int64_t uses;                            /* of recordings */
+    as_import_recording *awake[MOST_AWAKE];  /* borrowed; NULL: free */
 };
 
 struct as_import_recording
 {
     as_import *import; /* borrowed */
     int64_t id;
-    asi_segment_writer *writer;
+    int64_t used;      /* number of its last use */
+    asi_segment_writer *writer; /* owned, as `times` and `block`; NULL while it sleeps */
     asi_time_writer *times;
+    int64_t start_position;
     int64_t position;  /* behind the block */
     int32_t initial_term_id;
     int32_t term_length;
@@ -42,7 +47,7 @@ struct as_import_recording
     int32_t max_payload;
     int64_t last_ns;
     int64_t block_length;
-    uint8_t *block;    /* owned; BLOCK_LENGTH */
+    uint8_t *block;    /* BLOCK_LENGTH */
 };
 
 /* -- datagrams ------------------------------------------------------------------------------------------------------------ */
@@ -169,20 +174,6 @@ void as_import_close(as_import *import)
 
 /* -- recordings ----------------------------------------------------------------------------------------------------------- */
 
-void as_import_recording_close(as_import_recording *recording)
-{
-    if (NULL != recording)
-    {
-        asi_segment_writer_close(recording->writer);
-        if (NULL != recording->times)
-        {
-            (void)asi_time_writer_close(recording->times);
-        }
-        free(recording->block);
-        free(recording);
-    }
-}
-
 static bool is_power_of_two(int64_t value) { return value > 0 && 0 == (value & (value - 1)); }
 
 static as_result check(const as_recording *recording)
@@ -206,7 +197,7 @@ static as_result open_writers(as_import_recording *made)
         return asi_fail(AS_E_INTERNAL, 0, "recording %" PRId64 " is not in the catalog", made->id);
     }
     const asi_segment_writer_params segments = { .files = files, .archive_dir = made->import->dir, .recording_id = made->id,
-        .start_position = made->position, .join_position = made->position,
+        .start_position = made->start_position, .join_position = made->position,
         .initial_term_id = made->initial_term_id, .term_length = made->term_length, .segment_length = made->segment_length,
         .checksum = AS_CHECKSUM_NONE };
     const as_result result = asi_segment_writer_open(&segments, &made->writer);
@@ -221,46 +212,6 @@ static as_result open_writers(as_import_recording *made)
     return asi_time_writer_open(&times, &made->times);
 }
 
-as_result as_import_begin(as_import *import, const as_recording *recording, int64_t *id, as_import_recording **made_out)
-{
-    as_result result = check(recording);
-    if (AS_OK != result)
-    {
-        return result;
-    }
-    as_import_recording *made = calloc(1, sizeof(*made));
-    uint8_t *block = aligned_alloc(AS_FRAME_ALIGNMENT, BLOCK_LENGTH);
-    if (NULL == made || NULL == block)
-    {
-        free(made);
-        free(block);
-        return asi_fail(AS_E_INTERNAL, ENOMEM, "out of memory for a recording of %s", import->dir);
-    }
-    *made = (as_import_recording){ .import = import, .position = recording->start_position,
-        .initial_term_id = recording->initial_term_id, .term_length = recording->term_buffer_length,
-        .segment_length = recording->segment_file_length, .session_id = recording->session_id,
-        .stream_id = recording->stream_id, .max_payload = recording->mtu_length - AS_FRAME_HEADER_LENGTH, .block = block };
-    asi_tool_lock_beat(&import->lock);
-    const asi_recording_params params = { .start_timestamp_ms = recording->start_timestamp_ms,
-        .stop_timestamp_ms = AS_NULL_VALUE, .start_position = recording->start_position, .stop_position = AS_NULL_VALUE,
-        .initial_term_id = recording->initial_term_id, .segment_file_length = recording->segment_file_length,
-        .term_buffer_length = recording->term_buffer_length, .mtu_length = recording->mtu_length,
-        .session_id = recording->session_id, .stream_id = recording->stream_id,
-        .stripped_channel = asi_text_of(recording->stripped_channel),
-        .original_channel = asi_text_of(recording->original_channel),
-        .source_identity = asi_text_of(recording->source_identity) };
-    result = asi_catalog_add(import->catalog, &params, &made->id);
-    result = AS_OK == result ? open_writers(made) : result;
-    if (AS_OK != result)
-    {
-        as_import_recording_close(made);
-        return result;
-    }
-    *id = made->id;
-    *made_out = made;
-    return AS_OK;
-}
-
 static as_result flush(as_import_recording *recording)
 {
     if (0 == recording->block_length)
@@ -271,6 +222,106 @@ static as_result flush(as_import_recording *recording)
     const int64_t length = recording->block_length;
     recording->block_length = 0;
     return asi_segment_writer_append(recording->writer, recording->block, length);
+}
+
+/* Gives its files and its block back; what is in the block must be written. */
+static void let_go(as_import_recording *recording)
+{
+    for (int i = 0; i < MOST_AWAKE; i++)
+    {
+        if (recording == recording->import->awake[i])
+        {
+            recording->import->awake[i] = NULL;
+        }
+    }
+    asi_segment_writer_close(recording->writer);
+    if (NULL != recording->times)
+    {
+        (void)asi_time_writer_close(recording->times);
+    }
+    free(recording->block);
+    recording->writer = NULL;
+    recording->times = NULL;
+    recording->block = NULL;
+}
+
+void as_import_recording_close(as_import_recording *recording)
+{
+    if (NULL != recording)
+    {
+        let_go(recording);
+        free(recording);
+    }
+}
+
+/* Before something is appended: opens files, and takes a block. When too many are awake, the one that was used longest ago sleeps. */
+static as_result wake(as_import_recording *recording)
+{
+    as_import *import = recording->import;
+    recording->used = ++import->uses;
+    if (NULL != recording->writer)
+    {
+        return AS_OK;
+    }
+    int place = 0;
+    for (int i = 0; i < MOST_AWAKE && NULL != import->awake[place]; i++)
+    {
+        if (NULL == import->awake[i] || import->awake[i]->used < import->awake[place]->used)
+        {
+            place = i;
+        }
+    }
+    as_result result = AS_OK;
+    if (NULL != import->awake[place])
+    {
+        result = flush(import->awake[place]);
+        let_go(import->awake[place]);
+    }
+    recording->block = aligned_alloc(AS_FRAME_ALIGNMENT, BLOCK_LENGTH);
+    if (AS_OK == result && NULL == recording->block)
+    {
+        result = asi_fail(AS_E_INTERNAL, ENOMEM, "out of memory for a recording of %s", import->dir);
+    }
+    import->awake[place] = recording;
+    return AS_OK == result ? open_writers(recording) : result;
+}
+
+as_result as_import_begin(as_import *import, const as_recording *recording, int64_t *id, as_import_recording **made_out)
+{
+    as_result result = check(recording);
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    as_import_recording *made = calloc(1, sizeof(*made));
+    if (NULL == made)
+    {
+        return asi_fail(AS_E_INTERNAL, ENOMEM, "out of memory for a recording of %s", import->dir);
+    }
+    *made = (as_import_recording){ .import = import, .start_position = recording->start_position,
+        .position = recording->start_position,
+        .initial_term_id = recording->initial_term_id, .term_length = recording->term_buffer_length,
+        .segment_length = recording->segment_file_length, .session_id = recording->session_id,
+        .stream_id = recording->stream_id, .max_payload = recording->mtu_length - AS_FRAME_HEADER_LENGTH };
+    asi_tool_lock_beat(&import->lock);
+    const asi_recording_params params = { .start_timestamp_ms = recording->start_timestamp_ms,
+        .stop_timestamp_ms = AS_NULL_VALUE, .start_position = recording->start_position, .stop_position = AS_NULL_VALUE,
+        .initial_term_id = recording->initial_term_id, .segment_file_length = recording->segment_file_length,
+        .term_buffer_length = recording->term_buffer_length, .mtu_length = recording->mtu_length,
+        .session_id = recording->session_id, .stream_id = recording->stream_id,
+        .stripped_channel = asi_text_of(recording->stripped_channel),
+        .original_channel = asi_text_of(recording->original_channel),
+        .source_identity = asi_text_of(recording->source_identity) };
+    result = asi_catalog_add(import->catalog, &params, &made->id);
+    result = AS_OK == result ? wake(made) : result;
+    if (AS_OK != result)
+    {
+        as_import_recording_close(made);
+        return result;
+    }
+    *id = made->id;
+    *made_out = made;
+    return AS_OK;
 }
 
 static int64_t term_offset_of(const as_import_recording *recording)
@@ -362,6 +413,11 @@ static as_result add_datagram(as_import_recording *recording, const uint8_t *byt
 
 as_result as_import_frames(as_import_recording *recording, const as_import_stretches *stretches)
 {
+    const as_result awake = wake(recording);
+    if (AS_OK != awake)
+    {
+        return awake;
+    }
     for (int64_t i = 0; i < stretches->count; i++)
     {
         const int64_t from = recording->position;
@@ -433,6 +489,11 @@ static as_result add_message(as_import_recording *recording, const uint8_t *byte
 as_result as_import_messages(as_import_recording *recording, const as_import_stretches *stretches)
 {
     const int64_t most = as_import_max_message_length(recording);
+    const as_result awake = wake(recording);
+    if (AS_OK != awake)
+    {
+        return awake;
+    }
     for (int64_t i = 0; i < stretches->count; i++)
     {
         const int64_t from = recording->position;
