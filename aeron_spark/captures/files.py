@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from aeron_spark._native._lib import ffi, lib
 from aeron_spark._native.handle import Handle
+from aeron_spark.captures.compressed import FAILURES, decompressed
 from aeron_spark.captures.fragments import Fragments
 from aeron_spark.captures.packets import Flow, Packets
 from aeron_spark.errors import InternalError, StorageError, UsageError
@@ -27,9 +27,6 @@ CUT, OTHER, MALFORMED = lib.AS_CAPTURE_CUT, lib.AS_CAPTURE_OTHER, lib.AS_CAPTURE
 
 _PIECE = 8 << 20
 _ROWS = 1 << 16
-#: What a compressed file loses where it breaks, at most: a read that fails gives nothing of what it had already.
-_DECOMPRESSED = 16 << 10
-_CODECS = {b"\x1f\x8b\x08": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 
 
 class CaptureFile(Handle):
@@ -44,7 +41,8 @@ class CaptureFile(Handle):
         except OSError as failure:
             raise StorageError(f"cannot read {path}: {failure.strerror}", code=failure.errno or 0) from None
         self._raw = io.BufferedReader(self._file)
-        self._stream = _decompressed(self._raw)
+        self._stream: Any = decompressed(self._raw)
+        self._filled = 0
         pointer = lib.as_capture_open()
         if not pointer:
             self._raw.close()
@@ -102,13 +100,19 @@ class CaptureFile(Handle):
         self._tell_link()
 
     def _fill(self, room: memoryview) -> int:
-        """Bytes that were read, 0 at the end; a compressed file that is broken ends there, too."""
+        """Bytes that were read, 0 at the end; a file that can't be read further ends there, too."""
+        done = 0
         try:
-            got = self._stream.readinto(room)
-        except (OSError, pa.ArrowInvalid) as failure:
-            self.problems.append(f"{self.path} can't be read further: {str(failure) or 'a read failed'}")
-            got = 0
-        return got or 0
+            while done < len(room) and (got := self._stream.readinto1(room[done:])):
+                done += got
+        except FAILURES as failure:
+            where = (
+                f"byte {self._filled + done:,}{'' if self._stream is self._raw else ' of what it holds decompressed'}"
+            )
+            self.problems.append(f"{self.path} can't be read further than {where}: {str(failure) or 'a read failed'}")
+            self._stream = io.BytesIO()
+        self._filled += done
+        return done
 
     def _read(self, rows: Any, content: np.ndarray, *, is_last: bool) -> tuple[int, int, int]:
         counts = ffi.new("int64_t[2]")
@@ -162,42 +166,4 @@ class _Counted(io.FileIO):
         while done < len(view) and (got := super().readinto(view[done:])):
             done += got
         self.bytes_read += done
-        return done
-
-
-def _decompressed(raw: io.BufferedReader[Any]) -> Any:
-    """What the file holds, decompressed where its first bytes say so."""
-    first = raw.peek(4)[:4]
-    codec = next((name for magic, name in _CODECS.items() if first.startswith(magic)), None)
-    return _Arrow(pa.CompressedInputStream(pa.PythonFile(raw, "r"), codec)) if codec else raw
-
-
-class _Arrow:
-    """`readinto` of a stream of Arrow, as far as a file's goes: until it is full, at the end, or broken.
-
-    What was read before it broke is given first.
-    """
-
-    def __init__(self, stream: pa.NativeFile) -> None:
-        self._stream = stream
-        self._failure: Exception | None = None
-
-    def readinto(self, room: memoryview) -> int:
-        done = self._read(room) if self._failure is None else 0
-        if self._failure is not None and not done:
-            raise self._failure
-        return done
-
-    def _read(self, room: memoryview) -> int:
-        done = 0
-        while done < len(room):
-            try:
-                got = self._stream.read(min(len(room) - done, _DECOMPRESSED))
-            except (OSError, pa.ArrowInvalid) as failure:
-                self._failure = failure
-                break
-            if not got:
-                break
-            room[done : done + len(got)] = got
-            done += len(got)
         return done

@@ -5,18 +5,21 @@ from __future__ import annotations
 import fcntl
 import gzip
 import io
+import itertools
 import os
 import random
 import struct
 import termios
 import threading
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from aeron_spark.captures import import_capture
+from aeron_spark.captures import compressed, import_capture
+from aeron_spark.captures.files import CaptureFile
 from aeron_spark.errors import AeronError, UsageError
 from aeron_spark.tables import scan
 from tests.kit import captures
@@ -99,21 +102,119 @@ def test_more_interfaces_than_are_kept(tmp_path: Path) -> None:
     assert "has more than 65536 interfaces; make equal ones one, for example with mergecap " in report.problems[0]
 
 
+def in_parts(codec: str, parts: list[bytes], path: Path) -> list[int]:
+    """A compressed file of which each part ends where a block does; where those ends are."""
+    ends = []
+    with path.open("wb") as file, pa.PythonFile(file, "w") as raw, pa.CompressedOutputStream(raw, codec) as stream:
+        for part in parts:
+            stream.write(part)
+            stream.flush()
+            ends.append(file.tell())
+    return ends
+
+
+@pytest.mark.parametrize("damage", ["none", "cut", "block", "end"])
 @pytest.mark.parametrize("codec", ["gzip", "zstd"])
-def test_compressed(codec: str, tmp_path: Path) -> None:
+def test_compressed(
+    codec: str, damage: str, tmp_path: Path, rng: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All that is before the damage is there, wherever blocks end; the report says how far it was read."""
     messages, datagrams = stream(4000)
     plain = write_pcap(tmp_path / "plain", timed([udp(one) for one in datagrams]), link=RAW).read_bytes()
-    content = gzip.compress(plain) if codec == "gzip" else pa.compress(plain, codec, asbytes=True)
+    cuts = [0, *sorted(rng.sample(range(200_000, len(plain)), 5)), len(plain)]
+    parts = [plain[begin:end] for begin, end in itertools.pairwise(cuts)]
     capture = tmp_path / "capture"
+    ends = in_parts(codec, parts, capture)
+    content = capture.read_bytes()
+    if damage == "cut":
+        content = content[: ends[3]]
+    elif damage == "block":
+        content = content[: ends[3]] + b"\x07" + content[ends[3] + 1 :]  # of a kind that there is not
+    elif damage == "end":
+        content = content[:-1] if codec == "zstd" else content[:-5] + bytes([content[-5] ^ 1]) + content[-4:]
     capture.write_bytes(content)
-    import_capture(capture, tmp_path / "folder")
+    whole = cuts[4] if damage in {"cut", "block"} else len(plain)
+    with monkeypatch.context() as patch:  # the noise has no byte of where the data end
+        patch.setattr(compressed.os, "urandom", lambda size: bytes([plain[whole - 1] ^ 1]) * size)
+        report = import_capture(capture, tmp_path / "folder")
+    assert [f"can't be read further than byte {whole:,}" in one for one in report.problems] == [True] * (
+        damage != "none"
+    )
+    counted = write_pcap(tmp_path / "counted", timed([udp(one) for one in datagrams]), link=RAW)
+    counted.write_bytes(plain[:whole])
+    expected = import_capture(counted, tmp_path / "counted-folder")
+    assert report.packets == expected.packets
+    assert values(tmp_path / "folder") == values(tmp_path / "counted-folder")
+    assert damage in {"cut", "block"} or values(tmp_path / "folder") == {0: messages}
+
+
+def test_gzip_that_is_cut_anywhere(tmp_path: Path, rng: random.Random) -> None:
+    """Each byte counts."""
+    _, datagrams = stream(100)
+    plain = write_pcap(tmp_path / "plain", timed([udp(one) for one in datagrams]), link=RAW).read_bytes()
+    content = gzip.compress(plain)
+    for length in rng.sample(range(200, len(content) - 8), 40):
+        capture = tmp_path / "capture"
+        capture.write_bytes(content[:length])
+        held = zlib.decompressobj(31).decompress(content[:length])
+        with CaptureFile(capture) as opened:
+            assert sum(map(len, opened.batches())) == packets_in(held)
+            assert f"byte {len(held):,} of what it holds" in opened.problems[0]
+
+
+def packets_in(pcap: bytes) -> int:
+    """How many are whole."""
+    at, count = 24, 0
+    while at + 16 <= len(pcap) and (at := at + 16 + int.from_bytes(pcap[at + 8 : at + 12], "little")) <= len(pcap):
+        count += 1
+    return count
+
+
+def skipped(body: bytes) -> bytes:
+    """A frame of zstd that readers skip."""
+    return struct.pack("<II", 0x184D2A53, len(body)) + body
+
+
+@pytest.mark.parametrize("codec", ["gzip", "zstd", "none"])
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_files_one_behind_the_other(codec: str, order: str, tmp_path: Path) -> None:
+    """As of a rotation: members of gzip with zeros behind them, frames of zstd with others between them, a header in each."""
+    messages, datagrams = stream(400)
+    packets = timed([udp(one) for one in datagrams])
+    parts = [
+        write_pcap(tmp_path / "part", packets[:100], link=RAW).read_bytes(),
+        write_pcap(
+            tmp_path / "part", [(at, LINKS["ethernet"][1] + one) for at, one in packets[100:300]], order=order
+        ).read_bytes(),
+        write_pcap(tmp_path / "part", packets[300:], link=RAW, nanoseconds=False).read_bytes(),
+    ]
+    capture = tmp_path / "capture"
+    if codec == "gzip":
+        capture.write_bytes(b"".join(gzip.compress(part) + bytes(70_000 * row) for row, part in enumerate(parts)))
+    elif codec == "zstd":
+        packed = [pa.compress(part, "zstd", asbytes=True) for part in parts]
+        capture.write_bytes(b"".join(skipped(bytes(row)) + part for row, part in enumerate(packed)) + skipped(b"end"))
+    else:
+        capture.write_bytes(b"".join(parts))
+    report = import_capture(capture, tmp_path / "folder", segment_length=SEGMENT)
+    assert (report.packets, report.malformed, report.problems) == (len(datagrams), 0, [])
     assert values(tmp_path / "folder") == {0: messages}
-    capture.write_bytes(content[: len(content) // 2])
-    report = import_capture(capture, tmp_path / "half")
-    assert "can't be read further" in report.problems[0]
-    (got,) = values(tmp_path / "half").values()
-    assert got == messages[: len(got)]
-    assert len(got) > len(messages) // 4  # zstd's blocks have 128 KiB
+
+
+@pytest.mark.parametrize(
+    ("codec", "tail"), [("gzip", b"\0\0tail"), ("zstd", b"tail of it"), ("zstd", skipped(b"tail")[:-1])]
+)
+def test_what_follows_compressed_data_is_told(
+    codec: str, tail: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    messages, datagrams = stream(40)
+    plain = write_pcap(tmp_path / "plain", timed([udp(one) for one in datagrams]), link=RAW).read_bytes()
+    capture = tmp_path / "capture"
+    capture.write_bytes((gzip.compress(plain) if codec == "gzip" else pa.compress(plain, codec, asbytes=True)) + tail)
+    monkeypatch.setattr(compressed.os, "urandom", lambda size: bytes([plain[-1] ^ 1]) * size)
+    report = import_capture(capture, tmp_path / "folder")
+    assert [f"can't be read further than byte {len(plain):,}" in one for one in report.problems] == [True]
+    assert values(tmp_path / "folder") == {0: messages}
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip"])

@@ -1,8 +1,8 @@
 /* Reads capture files piece by piece; see as_capture.h.
  *
- * pcap: a header of 24 bytes, then packets, each with 16 bytes of time and lengths before it. pcapng: blocks, each with its type
- * and its length before and behind it; a section's header gives the byte order, an interface's description the link type and
- * the unit of time. A length that no block can have ends the read: where the next one begins is then unknown. */
+ * pcap: a header of 24 bytes, then packets, each with 16 bytes of time and lengths before it, or the next file. pcapng: blocks,
+ * each with its type and its length before and behind it; a section's header gives the byte order, an interface's description
+ * the link type and the unit of time. A length that no block can have ends the read: where the next one begins is unknown. */
 #include <stdlib.h>
 
 #include "capture_packet.h"
@@ -337,6 +337,34 @@ static as_capture_error read_block(as_capture *capture, const uint8_t *bytes, in
     }
 }
 
+/* A pcap file's header, from which on the capture reads as it says. *taken receives its length. AS_CAPTURE_NO_CAPTURE: the bytes, 16 at
+ * least, are none. */
+static as_capture_error read_pcap_header(as_capture *capture, const uint8_t *bytes, int64_t length, int64_t *taken)
+{
+    const bool was_swapped = capture->is_swapped;
+    for (int i = 0; i < 2; i++)
+    {
+        capture->is_swapped = 0 != i;
+        const uint32_t magic = number_32(capture, bytes);
+        const bool is_header = (PCAP_MICROSECONDS == magic || PCAP_NANOSECONDS == magic) && 2 == number_16(capture, bytes + 4);
+        if (is_header && length >= PCAP_HEADER)
+        {
+            capture->interfaces[0] = (interface){ .link = (int32_t)(number_32(capture, bytes + 20) & 0xffff),
+                .units_a_second = PCAP_NANOSECONDS == magic ? (uint64_t)NS_A_SECOND : 1000000 };
+            capture->interface_count = 1;
+            *taken = PCAP_HEADER;
+            return AS_CAPTURE_FINE;
+        }
+        if (is_header)
+        {
+            capture->is_swapped = was_swapped;
+            return AS_CAPTURE_TRUNCATED;
+        }
+    }
+    capture->is_swapped = was_swapped;
+    return AS_CAPTURE_NO_CAPTURE;
+}
+
 static as_capture_error read_pcap_packet(as_capture *capture, const uint8_t *bytes, int64_t at, int64_t length,
     const as_capture_rows *rows, int64_t *count, int64_t *taken)
 {
@@ -348,6 +376,15 @@ static as_capture_error read_pcap_packet(as_capture *capture, const uint8_t *byt
     const int64_t captured = number_32(capture, bytes + at + 8);
     const int64_t original = number_32(capture, bytes + at + 12);
     const int64_t fraction = number_32(capture, bytes + at + 4);
+    if (0 == captured && 0 == original)
+    {
+        /* No packet is so short, and a header has zeros there: another file follows, as where those of a rotation were joined. */
+        const as_capture_error error = read_pcap_header(capture, bytes + at, length - at, taken);
+        if (AS_CAPTURE_NO_CAPTURE != error)
+        {
+            return error;
+        }
+    }
     if (captured > AS_CAPTURE_MAX_BLOCK - PCAP_PACKET_HEADER || fraction >= (int64_t)from->units_a_second)
     {
         return AS_CAPTURE_BAD_BLOCK;
@@ -369,25 +406,14 @@ static as_capture_error begin(as_capture *capture, const uint8_t *bytes, int64_t
     {
         return AS_CAPTURE_TRUNCATED;
     }
-    const uint32_t big = asi_big_32(bytes);
-    const uint32_t little = number_32(capture, bytes);
-    if (BLOCK_SECTION == big)
+    if (BLOCK_SECTION == asi_big_32(bytes))
     {
         capture->format = FORMAT_PCAPNG;
         return AS_CAPTURE_FINE;
     }
-    capture->is_swapped = PCAP_MICROSECONDS == big || PCAP_NANOSECONDS == big;
-    const uint32_t magic = capture->is_swapped ? big : little;
-    if ((PCAP_MICROSECONDS != magic && PCAP_NANOSECONDS != magic) || 2 != number_16(capture, bytes + 4))
-    {
-        return AS_CAPTURE_NO_CAPTURE;
-    }
-    capture->format = FORMAT_PCAP;
-    capture->interfaces[0] = (interface){ .link = (int32_t)(number_32(capture, bytes + 20) & 0xffff),
-        .units_a_second = PCAP_NANOSECONDS == magic ? (uint64_t)NS_A_SECOND : 1000000 };
-    capture->interface_count = 1;
-    *taken = PCAP_HEADER;
-    return AS_CAPTURE_FINE;
+    const as_capture_error error = read_pcap_header(capture, bytes, length, taken);
+    capture->format = AS_CAPTURE_FINE == error ? FORMAT_PCAP : FORMAT_UNKNOWN;
+    return error;
 }
 
 as_capture_error as_capture_read(as_capture *capture, const uint8_t *bytes, int64_t length, bool is_last,

@@ -226,6 +226,24 @@ static void files_in_each_length(void)
     check_file(BINARY_FINE, sizeof(BINARY_FINE), 6); /* 7e9 / 2^30 */
 }
 
+/* Two files of pcap in one, the second big-endian, cut anywhere: each packet that is whole is there. */
+static void files_one_behind_the_other(void)
+{
+    static const uint8_t BOTH[] = { PCAP, PCAP_PACKET(31, 31), IPV4_UDP, 0xa1, 0xb2, 0xc3, 0xd4, 0, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0,
+        0, 4, 0, 0, 0, 0, 0, 101, 0, 0, 0, 11, 0, 0, 0, 7, 0, 0, 0, 31, 0, 0, 0, 31, IPV4_UDP };
+    const int64_t whole = (int64_t)sizeof(BOTH);
+    for (int64_t part = 24; part <= whole; part++)
+    {
+        columns rows;
+        int64_t count;
+        int64_t consumed;
+        const as_capture_error error = read_file(BOTH, part, &rows, &count, &consumed);
+        CHECK_I64(count, (part >= 24 + 16 + 31 ? 1 : 0) + (part == whole ? 1 : 0));
+        CHECK(AS_CAPTURE_TRUNCATED == error || (AS_CAPTURE_FINE == error && consumed == part));
+        CHECK(part < whole || (AS_CAPTURE_UDP == rows.kind[1] && 11000007000 == rows.time_ns[1]));
+    }
+}
+
 static void files_that_lie(void)
 {
     static const uint8_t NO_INTERFACE[] = { SECTION, BLOCK(0, 31) };
@@ -296,6 +314,7 @@ int main(void)
     RUN(contradictions);
     RUN(flow_and_sequence);
     RUN(files_in_each_length);
+    RUN(files_one_behind_the_other);
     RUN(files_that_lie);
     RUN(what_a_file_can_make_us_keep);
     return 0;
