@@ -18,6 +18,9 @@ from aeron_spark._native._lib import lib
 if TYPE_CHECKING:
     from aeron_spark.captures.packets import Flow, Packets
 
+#: Kind of a packet that is, or is to be, a part of a whole datagram.
+PIECE = lib.AS_CAPTURE_MALFORMED + 1
+
 _MORE = 1 << 31
 _MOST_PENDING = 1024
 _LONGEST = 65_535
@@ -56,10 +59,13 @@ class Fragments:
         return self._given_up + len(self._pending)
 
     def join(self, packets: Packets) -> Packets:
-        """The packets with whole datagrams in the place of last fragments."""
+        """The packets with whole datagrams in the place of last fragments; the others are their pieces."""
         rows = np.flatnonzero(packets.kind == lib.AS_CAPTURE_FRAGMENT)
         end, added = len(packets.content), []
         for row in rows.tolist():
+            if not packets.length[row] or self._flow_at(int(packets.flow[row])).number != _UDP:
+                continue
+            packets.kind[row] = PIECE
             body = self._add(packets, row)
             if body is None:
                 continue
@@ -80,8 +86,6 @@ class Fragments:
         """The datagram that this fragment completes."""
         start, length, more = int(packets.start[row]), int(packets.length[row]), int(packets.more[row])
         offset, key = more & (_MORE - 1), (int(packets.flow[row]), int(packets.sequence[row]))
-        if not length or self._flow_at(key[0]).number != _UDP:
-            return None
         datagram = self._pending.get(key)
         body = packets.content[start : start + length].tobytes()
         if datagram is not None and datagram.pieces.get(offset) == body:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from aeron_spark.captures import files, ordering
 from aeron_spark.captures.aeron import AeronSink
+from aeron_spark.captures.fragments import PIECE
 from aeron_spark.captures.messages import TcpSink, UdpSink
 from aeron_spark.captures.packets import among, chosen
 from aeron_spark.captures.report import Gap, Imported, Log
@@ -83,7 +84,7 @@ def import_capture(
     What is wrong in the capture raises nothing: it is in the report.
     """
     sink = _sink(captured, framing, term_length, initial_term_id, segment_length)
-    counts = dict.fromkeys(range(files.MALFORMED + 1), 0)
+    counts = dict.fromkeys(range(PIECE + 1), 0)
     wanted = files.TCP if captured == "tcp" else files.UDP
     packets = others = 0
     with files.CaptureFile(capture) as source:
@@ -114,7 +115,8 @@ def import_capture(
                 f"the capture holds only a part of {counts[files.CUT]:,} packets, which are left out: capture whole packets "
                 "(tcpdump -s 0)"
             )
-        unread = sum(counts[kind] for kind in counts if kind not in (wanted, files.CUT, files.MALFORMED))
+        read = (files.TCP,) if wanted == files.TCP else (files.UDP, PIECE)
+        unread = sum(counts[kind] for kind in counts if kind not in (*read, files.CUT, files.MALFORMED))
         return Report(
             packets=packets, imported=log.imported, repeated=log.repeated, other=unread + others, cut=counts[files.CUT],
             malformed=counts[files.MALFORMED], incomplete_fragments=source.incomplete_fragments,

@@ -31,7 +31,7 @@ STREAM_ID = 1001
 _MTU = 1408
 #: Longest message that the terms hold.
 _MOST = TERM_LENGTH // 8
-_FIN, _SYN, _RST = 1, 2, 4
+_FIN, _SYN, _RST, _PSH = 1, 2, 4, 8
 _WINDOW = 1 << 30
 
 
@@ -47,6 +47,8 @@ class _Flow:
     first: int = 0
     end: int = -1
     tail: bytes = b""
+    #: Its SYN was captured, so there is nothing before position 0.
+    is_whole: bool = False
     #: Nothing more of it can be read, or written.
     is_left_out: bool = False
 
@@ -185,7 +187,7 @@ class TcpSink(_Sink):
             first = int(of_part.sequence[0])
             if int(of_part.more[0]) & _SYN and (flow.order is None or first != flow.first):
                 self._renew(flow)
-                flow.order, flow.first = self._order(), first
+                flow.order, flow.first, flow.is_whole = self._order(), first, True
             payloads = of_part.take(of_part.length > 0)
             own = self._count_own(flow, payloads)
             self._add_bytes(flow, payloads.take(slice(own)))
@@ -199,7 +201,7 @@ class TcpSink(_Sink):
     def _renew(self, flow: _Flow) -> None:
         """Another connection begins."""
         self._close(flow)
-        flow.order, flow.end, flow.is_left_out = None, -1, False
+        flow.order, flow.end, flow.is_left_out, flow.is_whole = None, -1, False, False
 
     def _count_own(self, flow: _Flow, packets: Packets) -> int:
         """How many are of the connection; behind its end others can be of one whose beginning was not captured.
@@ -218,6 +220,11 @@ class TcpSink(_Sink):
         if not len(packets) or flow.is_left_out:
             return
         if flow.order is None:
+            keep_alives = _leading_keep_alives(packets)
+            self._log.repeated += keep_alives
+            packets = packets.take(slice(keep_alives, None))
+            if not len(packets):
+                return
             ahead = (packets.sequence - packets.sequence[0]).view(np.int32)
             flow.order, flow.first = self._order(), (int(packets.sequence[0]) + int(ahead.min())) % 2**32
         position = _positions(flow, flow.order, packets)
@@ -291,6 +298,11 @@ class TcpSink(_Sink):
         if flow.order is not None:
             self._take(flow, flow.order.finish())
             self._log.repeated += flow.order.repeated
+            if flow.order.early and not flow.is_whole:
+                self._log.problem(
+                    f"{flow.name}: {flow.order.early:,} segments begin before its first captured byte, and what they have of "
+                    "before it is left out: capture from before the connection begins"
+                )
         if flow.tail:
             self._log.problem(f"{flow.name}: its last message is not whole; {len(flow.tail):,} bytes are left out")
         self._keep(flow, b"")
@@ -301,6 +313,15 @@ def _positions(flow: _Flow, order: Order, packets: Packets) -> np.ndarray:
     """Where bytes of a connection are. Sequence numbers wrap: each is the nearest to what is expected."""
     expected = np.uint32((flow.first + order.next) & 0xFFFFFFFF)
     return (packets.sequence - expected).view(np.int32).astype(np.int64) + order.next
+
+
+def _leading_keep_alives(packets: Packets) -> int:
+    """How many begin a connection that is known by nothing else: a byte that the other side has already, of any value.
+
+    Spec: RFC 9293, 3.8.4. A byte that is sent for its own sake has PSH.
+    """
+    is_data = (packets.length > 1) | (packets.more & _PSH > 0)
+    return int(np.argmax(is_data)) if is_data.any() else len(packets)
 
 
 def frames_of(framing: Framing, content: np.ndarray, offsets: np.ndarray) -> Frames:

@@ -18,12 +18,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from aeron_spark.archive.segments import Folder
 from aeron_spark.captures import compressed, import_capture
 from aeron_spark.captures.files import CaptureFile
 from aeron_spark.errors import AeronError, UsageError
 from aeron_spark.tables import scan
 from tests.kit import captures
-from tests.kit.captures import LINKS, RAW, START_NS, stream, timed, udp, write_pcap, write_pcapng
+from tests.kit.captures import LINKS, RAW, START_NS, sofh, stream, timed, udp, write_pcap, write_pcapng
 from tests.kit.imported import SEGMENT, values, verified
 from tests.kit.wait import wait_until
 
@@ -50,6 +51,29 @@ def test_each_container_and_link(container: str, link: str, tmp_path: Path) -> N
     report = import_capture(capture, tmp_path / "folder", segment_length=SEGMENT)
     assert (report.packets, report.imported, report.problems) == (21, 20, [])
     assert values(tmp_path / "folder") == {0: messages}
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.parametrize("captured", ["udp", "tcp"])
+def test_times_of_each_container(captured: str, container: str, tmp_path: Path) -> None:
+    """Right to the file's unit, also beyond 2038; where packets come out of order, those of the time index do not decrease."""
+    unit = 1000 if container in {"microseconds", "pcapng big-endian"} else 1
+    offsets = [0, 1_001, 999_999_999, 20_000_000_123, 5_000, 30_000_000_000, 30 * 365 * 86_400 * 10**9 + 1_999]
+    offsets = [offset // unit * unit for offset in offsets]
+    packets = []
+    for number, offset in enumerate(offsets):
+        body = sofh(b"one")
+        sent = captures.tcp(body, 1 + number * len(body)) if captured == "tcp" else udp(body)
+        packets.append((START_NS + offset, sent))
+    capture = CONTAINERS[container](tmp_path / "capture", packets, RAW)
+    import_capture(capture, tmp_path / "folder", captured=captured, framing="sofh")
+    table = scan(tmp_path / "folder").to_table(columns=["position", "reserved_value"])
+    times = list(itertools.accumulate((START_NS + offset for offset in offsets), max))
+    assert table["reserved_value"].to_pylist() == times
+    with Folder(tmp_path / "folder") as folder:
+        index = folder.times_at(0, table["position"].to_numpy()).cast(pa.int64()).to_pylist()
+    assert index == sorted(index)
+    assert [0 <= at - one < 10_000_000 for one, at in zip(index, times, strict=True)] == [True] * len(times)
 
 
 @pytest.mark.parametrize("unit", [3, 9, 12, 18, 128 + 20, 128 + 29, 128 + 30, 128 + 31, 128 + 40, 128 + 61])
@@ -283,13 +307,46 @@ def test_fragments_are_put_together(tmp_path: Path, rng: random.Random) -> None:
         rng.shuffle(mixed)
         packets += mixed
     capture = write_pcap(tmp_path / "capture", timed(packets), link=RAW)
-    assert import_capture(capture, tmp_path / "folder").problems == []
+    report = import_capture(capture, tmp_path / "folder")
+    assert (report.problems, report.other, report.incomplete_fragments) == ([], 0, 0)
     assert values(tmp_path / "folder") == {0: messages}
+    assert import_capture(capture, tmp_path / "tcp", captured="tcp", framing="sofh").other == len(packets)
     whole = [piece for number, one in enumerate(datagrams) for piece in fragmented(one, number)]
     del whole[-2:]
     report = import_capture(write_pcap(tmp_path / "less", timed(whole), link=RAW), tmp_path / "less-folder")
-    assert report.incomplete_fragments in {0, 1}
+    assert (report.incomplete_fragments, report.other) == (1, 0)
     assert values(tmp_path / "less-folder")[0] == messages[: len(values(tmp_path / "less-folder")[0])]
+
+
+def test_fragments_of_ipv6(tmp_path: Path) -> None:
+    """Behind other extensions, in any order, with the checksum that IPv6 demands; what the capture cut is counted as that."""
+    messages, datagrams = stream(10, sizes=(1376, 40))
+    packets = []
+    for ident, one in enumerate(datagrams):
+        content = struct.pack(">HHHH", 1234, 9000, 8 + len(one), 0) + one
+        content = content[:6] + checksum_6(content) + content[8:]
+        for at in reversed(range(0, len(content), 480)):
+            has_more = at + 480 < len(content)
+            extensions = b"\x2c\x00" + bytes(6) + struct.pack(">BBHI", 17, 0, at | has_more, 70_000 + ident)
+            packets.append(captures.ipv6(content[at : at + 480], 17, "fe80::1", "ff02::2", extensions=extensions))
+    report = import_capture(write_pcap(tmp_path / "capture", timed(packets), link=RAW), tmp_path / "folder")
+    assert (report.problems, report.other, report.incomplete_fragments) == ([], 0, 0)
+    assert values(tmp_path / "folder") == {0: messages}
+    short = write_pcap(tmp_path / "short", timed(packets), link=RAW, snap=520)
+    report = import_capture(short, tmp_path / "short-folder")
+    assert report.cut == sum(len(one) > 520 for one in packets)
+    assert (report.other, report.malformed) == (0, 0)
+    assert report.incomplete_fragments == sum(len(one) > 480 for one in datagrams)
+
+
+def checksum_6(content: bytes) -> bytes:
+    """Of UDP, between the addresses of `test_fragments_of_ipv6`."""
+    pseudo = b"\xfe\x80" + bytes(13) + b"\x01\xff\x02" + bytes(13) + b"\x02" + struct.pack(">II", len(content), 17)
+    whole = pseudo + content + bytes(len(content) % 2)
+    total = sum(struct.unpack(f">{len(whole) // 2}H", whole))
+    while total > 0xFFFF:
+        total = (total & 0xFFFF) + (total >> 16)
+    return struct.pack(">H", 0xFFFF - total or 0xFFFF)
 
 
 @pytest.mark.parametrize("write", [write_pcap, write_pcapng])

@@ -13,6 +13,7 @@ import pytest
 from aeron_spark.archive.segments import Folder
 from aeron_spark.archive.tools import Catalog
 from aeron_spark.captures import files, import_capture
+from aeron_spark.captures.importing import Report
 from aeron_spark.tables import scan
 from tests.kit import captures
 from tests.kit.captures import RAW, START_NS, sofh, timed, udp, write_pcap
@@ -178,6 +179,72 @@ def test_ports_are_used_again_without_a_captured_syn(
     report = import_capture(capture, tmp_path / "folder", captured="tcp", framing="sofh")
     assert (report.problems, report.gap_count, report.repeated) == ([], 0, 2)
     assert values(tmp_path / "folder") == {0: old, 1: new}
+
+
+def imported(packets: list[bytes], tmp_path: Path) -> tuple[Report, dict[int, list[bytes]]]:
+    """A capture of TCP with messages behind a Simple Open Framing Header: report and messages."""
+    capture = write_pcap(tmp_path / "capture", timed(packets), link=RAW)
+    report = import_capture(capture, tmp_path / "folder", captured="tcp", framing="sofh")
+    return report, values(tmp_path / "folder") if report.recordings else {}
+
+
+@pytest.mark.parametrize("rows", [1, 100])
+def test_the_text_of_a_reset_is_no_data(rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "_ROWS", rows)
+    one, two = sofh(b"one"), sofh(b"two")
+    packets = [
+        captures.tcp(b"", 0, flags=2),
+        captures.tcp(one, 1),
+        captures.tcp(b"not today", 1 + len(one), flags=0x14),
+        captures.tcp(two, 1 + len(one) + 5),  # another connection, behind the end of the last
+    ]
+    report, messages = imported(packets, tmp_path)
+    assert (report.problems, messages) == ([], {0: [b"one"], 1: [b"two"]})
+
+
+@pytest.mark.parametrize("rows", [1, 100])
+@pytest.mark.parametrize("begin", ["captured", "not captured"])
+def test_a_keep_alive_is_no_data(begin: str, rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its byte, of any value, is one that the other side has: also where the capture has nothing before it."""
+    monkeypatch.setattr(files, "_ROWS", rows)
+    one, two = sofh(b"one"), sofh(b"two")
+    packets = [
+        *([captures.tcp(b"", 0, flags=2)] if begin == "captured" else []),
+        *[captures.tcp(b"\0", 0)] * 2,
+        captures.tcp(one, 1, flags=0x18),
+        captures.tcp(b"\0", len(one)),
+        captures.tcp(two, 1 + len(one), flags=0x18),
+    ]
+    report, messages = imported(packets, tmp_path)
+    assert (report.problems, report.gap_count, messages) == ([], 0, {0: [b"one", b"two"]})
+
+
+def test_of_bytes_that_are_captured_twice_the_first_count(tmp_path: Path) -> None:
+    """Where they came in order. While something is missing, those of the segment that begins first."""
+    one, two, three = sofh(b"one"), sofh(b"two"), sofh(b"six")
+    size = len(one)
+    packets = [
+        captures.tcp(b"", 0, flags=2),
+        captures.tcp(one, 1),
+        captures.tcp(sofh(b"ONE"), 1),
+        captures.tcp(sofh(b"ONE") + two, 1),
+        captures.tcp(two, 1 + size),
+        captures.tcp(three, 1 + 3 * size),
+        captures.tcp(two + sofh(b"SIX"), 1 + 2 * size),
+    ]
+    report, messages = imported(packets, tmp_path)
+    assert (report.problems, report.repeated, messages) == ([], 3, {0: [b"one", b"two", b"two", b"SIX"]})
+
+
+def test_what_was_before_the_first_captured_byte_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a connection whose beginning was not captured: late, or sent again, when others were taken already."""
+    monkeypatch.setattr(files, "_ROWS", 2)
+    one, two, three = sofh(b"one"), sofh(b"two"), sofh(b"three")
+    at = [1000, 1000 + len(one), 1000 + len(one + two)]
+    packets = [captures.tcp(body, at[row]) for row, body in ((1, two), (2, three), (0, one), (0, one + two))]
+    report, messages = imported(packets, tmp_path)
+    assert (report.repeated, messages) == (0, {0: [b"two", b"three"]})
+    assert ["2 segments begin before its first captured byte" in text for text in report.problems] == [True]
 
 
 @pytest.mark.parametrize("rows", [1, 3, 100])

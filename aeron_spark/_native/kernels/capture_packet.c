@@ -40,6 +40,7 @@ enum
 };
 
 #define TCP_SYN 2
+#define TCP_RST 4
 #define MOST_TAGS 8
 #define MOST_EXTENSIONS 16
 #define FRAGMENT_MORE 0x80000000U
@@ -132,7 +133,8 @@ static void read_tcp(view *from, asi_packet *packet)
         packet->more = header[13];
         packet->kind = AS_CAPTURE_TCP;
         packet->start = from->at + length;
-        packet->length = from->end - packet->start;
+        /* Spec: RFC 9293, SHLD-2 - a RST can carry a text that explains it, which is none of the connection's bytes. */
+        packet->length = 0 != (header[13] & TCP_RST) ? 0 : from->end - packet->start;
     }
 }
 

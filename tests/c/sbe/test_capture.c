@@ -15,6 +15,7 @@
 #define UDP_ABC 4, 0xd2, 0x23, 0x28, 0, 11, 0, 0, 'a', 'b', 'c' /* ports 1234 and 9000 */
 #define TCP_ABC 4, 0xd2, 0x23, 0x28, 1, 2, 3, 4, 0, 0, 0, 0, 0x50, 0x18, 0, 0, 0, 0, 0, 0, 'a', 'b', 'c'
 #define TCP_SYN_ABC 4, 0xd2, 0x23, 0x28, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0x50, 2, 0, 0, 0, 0, 0, 0, 'a', 'b', 'c'
+#define TCP_RST_ABC 4, 0xd2, 0x23, 0x28, 1, 2, 3, 4, 0, 0, 0, 0, 0x50, 0x14, 0, 0, 0, 0, 0, 0, 'a', 'b', 'c'
 #define IPV4(total, fragment, protocol) 0x45, 0, 0, (total), 0, 9, (fragment), 0, 64, (protocol), 0, 0, ADDRESSES
 #define IPV4_UDP IPV4(31, 0, 17), UDP_ABC
 #define MAC 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12
@@ -64,6 +65,7 @@ static const packet_case PACKETS[] = {
         UDP_ABC),
     PACKET("ipv6 fragment", 101, AS_CAPTURE_FRAGMENT, 11, 0x60, 0, 0, 0, 0, 19, 44, 64, ADDRESSES_6, 17, 0, 0, 1, 0, 0, 0, 9,
         UDP_ABC),
+    PACKET("tcp rst with a text", 101, AS_CAPTURE_TCP, 0, IPV4(43, 0, 6), TCP_RST_ABC),
 };
 
 /* Headers that say more than there is, or what cannot be. */
