@@ -97,7 +97,7 @@ class CaptureFile(Handle):
             buffer[: filled - at] = buffer[at:filled].copy()
             filled -= at
         self.incomplete_fragments = fragments.incomplete
-        self._tell_link()
+        self._tell_left_out()
 
     def _fill(self, room: memoryview) -> int:
         """Bytes that were read, 0 at the end; a file that can't be read further ends there, too."""
@@ -138,17 +138,20 @@ class CaptureFile(Handle):
         text = {
             lib.AS_CAPTURE_BAD_BLOCK: "is damaged: a packet or block in it has an impossible length or time",
             lib.AS_CAPTURE_TRUNCATED: "ends within a packet: it is truncated, or still being written",
-            lib.AS_CAPTURE_TOO_MANY_FLOWS: f"has more than {lib.AS_CAPTURE_MAX_FLOWS} pairs of addresses and ports; filter it "
-            "first, for example with tcpdump -r FILE -w LESS port N",
             lib.AS_CAPTURE_TOO_MANY_INTERFACES: f"has more than {lib.AS_CAPTURE_MAX_INTERFACES} interfaces; make equal ones "
             "one, for example with mergecap -I all -w LESS FILE",
         }.get(error, "needs more memory than there is")
         if not self.problems:  # a read that failed ends it in a packet, too
             self.problems.append(f"{path} {text}")
 
-    def _tell_link(self) -> None:
+    def _tell_left_out(self) -> None:
         with self._use() as capture:
-            link = int(lib.as_capture_other_link(capture))
+            link, left_out = int(lib.as_capture_other_link(capture)), int(lib.as_capture_left_out(capture))
+        if left_out:
+            self.problems.append(
+                f"{self.path}: {left_out:,} packets are of more than {lib.AS_CAPTURE_MAX_FLOWS:,} pairs of addresses and "
+                "ports, and are left out; filter it first, for example with tcpdump -r FILE -w LESS port N"
+            )
         if link >= 0:
             self.problems.append(
                 f"{self.path} has packets of link type {link}, which is not one of Ethernet, Linux cooked, raw IP and "

@@ -18,6 +18,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from aeron_spark._native._lib import lib
 from aeron_spark.archive.segments import Folder
 from aeron_spark.captures import compressed, import_capture
 from aeron_spark.captures.files import CaptureFile
@@ -410,6 +411,18 @@ def test_interfaces_of_other_links_are_left_out(tmp_path: Path) -> None:
     assert (report.packets, report.imported, report.other) == (4, 2, 2)
     assert values(tmp_path / "folder") == {0: [b"one", b"two"]}
     assert ["link type 105" in one for one in report.problems] == [True]
+
+
+def test_flows_beyond_those_that_are_kept_are_left_out(tmp_path: Path) -> None:
+    """Those that were there before go on."""
+    many = lib.AS_CAPTURE_MAX_FLOWS
+    sources = [(f"10.1.{number >> 8 & 255}.{number & 255}", 1 + (number >> 16)) for number in range(many + 1)]
+    packets = [udp(b"one"), *(udp(b"", 9, source=source) for source in sources), udp(b"two")]
+    capture = write_pcap(tmp_path / "capture", timed(packets), link=RAW)
+    report = import_capture(capture, tmp_path / "folder", captured="udp", ports=[9000])
+    assert (report.packets, report.other) == (many + 3, 2)
+    assert ["2 packets are of more than 65,536 pairs" in one for one in report.problems] == [True]
+    assert values(tmp_path / "folder") == {0: [b"one", b"two"]}
 
 
 def with_checksum(packet: bytes) -> bytes:

@@ -52,6 +52,7 @@ struct as_capture
     bool is_swapped;     /* the file is big-endian */
     int64_t time_ns;     /* of the last packet, for those without */
     int32_t other_link;  /* the first link type that is not known; -1: none */
+    int64_t left_out;    /* packets for whose flow there is no room */
     int64_t interface_count;
     interface interfaces[AS_CAPTURE_MAX_INTERFACES]; /* pages of those that there are not take no memory */
     int64_t flow_count;
@@ -86,6 +87,8 @@ void as_capture_close(as_capture *capture)
 }
 
 int32_t as_capture_other_link(const as_capture *capture) { return capture->other_link; }
+
+int64_t as_capture_left_out(const as_capture *capture) { return capture->left_out; }
 
 /* -- flows ---------------------------------------------------------------------------------------------------------------- */
 
@@ -194,7 +197,12 @@ static as_capture_error add(as_capture *capture, int32_t link, const uint8_t *by
     const int32_t flow = has_flow ? as_capture_flow_of(capture, &packet.flow) : -1;
     if (has_flow && flow < 0)
     {
-        return AS_CAPTURE_MAX_FLOWS == capture->flow_count ? AS_CAPTURE_TOO_MANY_FLOWS : AS_CAPTURE_NO_MEMORY;
+        if (capture->flow_count < AS_CAPTURE_MAX_FLOWS)
+        {
+            return AS_CAPTURE_NO_MEMORY;
+        }
+        packet = (asi_packet){ .kind = AS_CAPTURE_OTHER };
+        capture->left_out++;
     }
     const int64_t row = *count;
     capture->time_ns = time_ns;

@@ -26,7 +26,7 @@ typedef enum as_capture_kind_e
     AS_CAPTURE_TCP,
     AS_CAPTURE_FRAGMENT,    /* of an IP packet: the payload is IP's, the flow has no ports */
     AS_CAPTURE_CUT,         /* the capture holds less of the packet than its headers say; `flow` is -1, as for the following */
-    AS_CAPTURE_OTHER,       /* neither UDP nor TCP over IP, or of a link type that is not known */
+    AS_CAPTURE_OTHER,       /* neither UDP nor TCP over IP, of a link type that is not known, or left out */
     AS_CAPTURE_MALFORMED    /* headers that contradict each other */
 } as_capture_kind;
 
@@ -36,7 +36,6 @@ typedef enum as_capture_error_e
     AS_CAPTURE_NO_CAPTURE,      /* the first bytes are of no pcap or pcapng file */
     AS_CAPTURE_BAD_BLOCK,       /* a length that no block or packet can have */
     AS_CAPTURE_TRUNCATED,       /* the file ends within a packet */
-    AS_CAPTURE_TOO_MANY_FLOWS,  /* more than AS_CAPTURE_MAX_FLOWS */
     AS_CAPTURE_TOO_MANY_INTERFACES, /* more than AS_CAPTURE_MAX_INTERFACES in a section of the file */
     AS_CAPTURE_NO_MEMORY
 } as_capture_error;
@@ -80,6 +79,8 @@ const as_capture_flow *as_capture_flow_at(const as_capture *capture, int64_t ind
 int32_t as_capture_flow_of(as_capture *capture, const as_capture_flow *flow) AS_MUST_USE;
 /* The first link type of a packet so far that is not known; -1: all are. */
 int32_t as_capture_other_link(const as_capture *capture);
+/* Packets so far that are left out, since their flow would be one more than AS_CAPTURE_MAX_FLOWS. */
+int64_t as_capture_left_out(const as_capture *capture);
 /* CFFI-END */
 #pragma GCC visibility pop
 
