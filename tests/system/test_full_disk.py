@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -136,3 +138,32 @@ def test_a_disk_that_fills_is_told_before_it_is_full(aeron_dir: Path, small_disk
         filler.unlink()
         archive.start_recording(CHANNEL, STREAM + 2)
     assert assert_recorded(archive_dir, recording_id) > 0
+
+
+TOUCHING = """
+import sys
+from aeron_spark import Client
+with Client(sys.argv[1]) as client:
+    publication = client.add_publication("aeron:ipc?term-length=64m|sparse=true", 1001)
+    subscription = client.add_subscription("aeron:ipc", 1001)
+    publication.wait_connected(10)
+    print(publication.offer(b"fits"))
+"""
+
+
+def test_a_client_that_touches_its_logs_outlives_a_full_disk(tmp_path: Path) -> None:
+    """Pages for which there is no room are no reason to end: the client was asked for speed."""
+    environment = {**os.environ, "AERON_CLIENT_PRE_TOUCH_MAPPED_MEMORY": "true"}
+    settings = {**SETTINGS, "aeron.perform.storage.checks": "false"}
+    with (
+        small_disk_at.mounted(tmp_path / "disk", "80m") as disk,
+        MediaDriver(disk / "aeron", settings=settings),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-c", TOUCHING, disk / "aeron"],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert (done.returncode, done.stdout) == (0, "64\n"), done.stderr

@@ -52,7 +52,7 @@ typedef struct as_client_options
     int64_t idle_sleep_ns;            /* of the conductor thread; default 16 ms */
     int64_t resource_linger_ns;       /* log buffers stay mapped this long after their last use; default 3 s */
     bool use_invoker;                 /* no thread: the application calls as_client_invoke */
-    bool pre_touch;                   /* pre-fault log buffers when they are mapped */
+    bool pre_touch;                   /* pre-fault log buffers when they are mapped: a hint, from Linux 5.14 on */
     as_on_event driver_invoker;       /* called while waiting in invoker mode, for a driver in the same thread; may be NULL */
     void *driver_invoker_context;
     as_on_error on_error;

@@ -279,16 +279,6 @@ static as_result check_constants_untrusted(const asi_map *map, const char *path,
     return AS_OK;
 }
 
-/* Reads one byte of each page, so that the kernel maps them now instead of on the first message. */
-static void touch_pages(const asi_map *map)
-{
-    const int64_t page = sysconf(_SC_PAGESIZE);
-    for (int64_t at = 0; at < map->length; at += page)
-    {
-        (void)*(const volatile uint8_t *)(map->base + at);
-    }
-}
-
 as_result asi_log_open_untrusted(asi_log *log, const char *path, bool pre_touch)
 {
     asi_map map;
@@ -311,9 +301,8 @@ as_result asi_log_open_untrusted(asi_log *log, const char *path, bool pre_touch)
     log->mtu_length = constants.mtu_length;
     log->page_step = PAGES_STEP_OF_CLIENT * page_length();
     log->pages_ahead = PAGES_AHEAD_OF_CLIENT;
-    if (pre_touch)
+    if (pre_touch && populate(map.base, map.length))
     {
-        touch_pages(&map);
         log->page_next_at = INT64_MAX;
     }
     return AS_OK;

@@ -368,6 +368,24 @@ static void makes_the_pages_of_a_block_and_leaves_those_of_a_fast_stream(void)
     asi_log_close(&log);
 }
 
+/* A client that asks for it has all pages before the first message. */
+static void pages_touched_on_opening(void)
+{
+    const char *path = scratch_file("log");
+    asi_log made;
+    asi_log opened;
+    CHECK_I64(asi_log_create(&made, path, TERM, 4096), AS_OK);
+    made.metadata->mtu_length = 1408;
+    CHECK_I64(asi_log_open_untrusted(&opened, path, false), AS_OK);
+    CHECK_I64(pages_there(&made, 0, 3 * TERM), 0);
+    asi_log_close(&opened);
+    CHECK_I64(asi_log_open_untrusted(&opened, path, true), AS_OK);
+    CHECK_I64(pages_there(&made, 0, 3 * TERM), 3 * TERM / PAGE);
+    CHECK_I64(opened.page_next_at, INT64_MAX);
+    asi_log_close(&opened);
+    asi_log_close(&made);
+}
+
 /* A file that is cut short simulates a full file system: both end a process that touches the page by SIGBUS. */
 static void a_page_that_gets_no_storage_is_told(void)
 {
@@ -464,6 +482,7 @@ int main(void)
     RUN(rotates_once_however_often_it_is_told);
     RUN(cleans_to_the_target_and_no_further);
     RUN(cleans_logs_of_any_length);
+    RUN(pages_touched_on_opening);
     RUN(a_page_that_gets_no_storage_is_told);
     RUN(a_log_with_holes_is_looked_through_rarely);
     RUN(pages_made_ahead_have_storage);
