@@ -107,7 +107,6 @@ static int update_limit(asi_network_publication *publication, const asi_position
         if (publication->limit > sent)
         {
             set_limit(publication, sent);
-            clean_behind(publication, sent);
             return 1;
         }
         return made_pages;

@@ -264,7 +264,7 @@ static as_result check_existing(
 as_result asi_receive_channel_get(
     asi_conductor *conductor, asi_udp_channel *channel, int64_t registration_id, asi_receive_channel **found)
 {
-    asi_receive_channel *existing = NULL;
+    asi_receive_channel *existing;
     as_result result = find_channel(conductor, channel, &existing);
     if (AS_OK == result)
     {

@@ -44,7 +44,6 @@ asi_name_resolver asi_name_resolver_system(void) { return (asi_name_resolver){ .
 as_result asi_address_parse_port(const char *text, uint16_t *port)
 {
     char *end;
-    errno = 0;
     const long value = strtol(text, &end, 10);
     if (end == text || text[0] <= ' ' || '+' == text[0] || '\0' != *end || strlen(text) >= PORT_CAPACITY)
     {
