@@ -445,6 +445,33 @@ static void late_joiner_begins_at_its_join_position(world *w)
     world_close_pair(&p);
 }
 
+/* A subscription that closes takes no other with it, whichever of them it is. */
+static void others_stay_when_one_closes(void)
+{
+    for (int closed = 0; closed < 3; closed++)
+    {
+        world w;
+        as_subscription *subscriptions[3];
+        world_open(&w, false);
+        for (int i = 0; i < 3; i++)
+        {
+            subscriptions[i] = world_subscription(&w, "aeron:ipc");
+        }
+        as_subscription_close(subscriptions[closed]);
+        as_publication *publication = world_publication(&w, IPC_64K, true);
+        for (int i = 0; i < 3; i++)
+        {
+            if (i != closed)
+            {
+                AWAIT(&w, 1 == as_subscription_image_count(subscriptions[i]));
+                as_subscription_close(subscriptions[i]);
+            }
+        }
+        as_publication_close(publication);
+        world_close(&w);
+    }
+}
+
 static void image_goes_with_its_publication(void)
 {
     world w;
@@ -625,6 +652,7 @@ int main(void)
     RUN_IN_WORLD(padding_of_most_of_a_term);
     RUN_IN_WORLD(block_polls_and_block_offers);
     RUN_IN_WORLD(late_joiner_begins_at_its_join_position);
+    RUN(others_stay_when_one_closes);
     RUN(image_goes_with_its_publication);
     RUN_IN_WORLD(revoked_publication);
     RUN(an_image_that_closes_inside_a_message);

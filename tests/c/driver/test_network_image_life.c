@@ -433,6 +433,24 @@ static void the_first_window(void)
     }
 }
 
+/* An image whose log cannot be made is an error of its own: the next SETUP is answered as usual. */
+static void a_log_that_cannot_be_made(void)
+{
+    stage s;
+    rig_image image;
+    char folder[SCRATCH_CAPACITY + 16];
+    open_stage(&s, "");
+    snprintf(folder, sizeof(folder), "%s/images", s.rig.dir);
+    CHECK_I64(rmdir(folder), 0);
+    send_setup(&s, 0);
+    CHECK_I64(rig_system(&s.rig, ASI_SYSTEM_ERRORS), 1);
+    rig_expect_none(&s.rig);
+    CHECK_I64(mkdir(folder, 0700), 0);
+    send_setup(&s, 0);
+    rig_expect_image(&s.rig, 10, &image);
+    close_stage(&s);
+}
+
 /* A window that one datagram does not fit into would never be filled. */
 static void a_window_below_the_mtu(void)
 {
@@ -669,6 +687,7 @@ int main(void)
     RUN(what_was_left_behind_before_it_began);
     RUN(the_first_window);
     RUN(setups_at_the_edge);
+    RUN(a_log_that_cannot_be_made);
     RUN(a_window_below_the_mtu);
     RUN(untethered_readers);
     RUN(a_rejected_image);

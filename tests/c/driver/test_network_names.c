@@ -202,6 +202,37 @@ static void gossip_settings(asi_driver_settings *settings)
     snprintf(settings->resolver_interface, sizeof(settings->resolver_interface), "127.0.0.1:%d", resolver_port);
 }
 
+static const uint8_t GOOD_GOSSIP[] = { 32, 0, 0, 0, 0, 0, 7, 0, 1, 0x80, 0x39, 0x30, 0, 0, 0, 0, 127, 0, 0, 1, 4, 0, 't', 'h', 'e',
+    'm', 0, 0, 0, 0, 0, 0 };
+
+/* A neighbour stays while it sends its own entry, whatever others say of it; it is dropped ten seconds after the last one. */
+static void a_neighbour_stays_while_it_speaks(void)
+{
+    test_rig rig;
+    peer p;
+    resolver_port = free_port();
+    rig_open(&rig, gossip_settings);
+    peer_open(&p);
+    for (int seconds = 0; seconds < 14; seconds += 2)
+    {
+        peer_send_to(&p, GOOD_GOSSIP, sizeof(GOOD_GOSSIP), resolver_port);
+        rig_run(&rig, 2000);
+        CHECK_I64(rig_counter_of_type(&rig, ASI_COUNTER_TYPE_RESOLVER_NEIGHBORS), 1);
+    }
+    uint8_t of_another[sizeof(GOOD_GOSSIP)];
+    memcpy(of_another, GOOD_GOSSIP, sizeof(of_another));
+    of_another[9] = 0; /* another driver's word: it refreshes the name, not the neighbour */
+    rig_run(&rig, 6000);
+    peer_send_to(&p, of_another, sizeof(of_another), resolver_port);
+    rig_run(&rig, 1500);
+    CHECK_I64(rig_counter_of_type(&rig, ASI_COUNTER_TYPE_RESOLVER_NEIGHBORS), 1);
+    rig_run(&rig, 1500);
+    CHECK_I64(rig_counter_of_type(&rig, ASI_COUNTER_TYPE_RESOLVER_NEIGHBORS), 0);
+    CHECK_I64(rig_counter_of_type(&rig, ASI_COUNTER_TYPE_RESOLVER_CACHE), 1);
+    peer_close(&p);
+    rig_close(&rig);
+}
+
 /* Gossip from anybody: entries cut short, names too long, ages below zero, then anything at all. */
 static void forged_gossip(void)
 {
@@ -210,9 +241,7 @@ static void forged_gossip(void)
     resolver_port = free_port();
     rig_open(&rig, gossip_settings);
     peer_open(&p);
-    const uint8_t good[] = { 32, 0, 0, 0, 0, 0, 7, 0, 1, 0x80, 0x39, 0x30, 0, 0, 0, 0, 127, 0, 0, 1, 4, 0, 't', 'h', 'e', 'm', 0, 0,
-        0, 0, 0, 0 };
-    peer_send_to(&p, good, sizeof(good), resolver_port);
+    peer_send_to(&p, GOOD_GOSSIP, sizeof(GOOD_GOSSIP), resolver_port);
     rig_run(&rig, 30);
     CHECK_I64(rig_counter_of_type(&rig, ASI_COUNTER_TYPE_RESOLVER_CACHE), 1);
     CHECK_I64(rig_counter_of_type(&rig, ASI_COUNTER_TYPE_RESOLVER_NEIGHBORS), 1);
@@ -221,8 +250,8 @@ static void forged_gossip(void)
         { 21, 0x80 }, { 21, 3 } };
     for (size_t i = 0; i < sizeof(BAD) / sizeof(BAD[0]); i++)
     {
-        uint8_t bad[sizeof(good)];
-        memcpy(bad, good, sizeof(good));
+        uint8_t bad[sizeof(GOOD_GOSSIP)];
+        memcpy(bad, GOOD_GOSSIP, sizeof(GOOD_GOSSIP));
         bad[BAD[i].at] = BAD[i].value;
         peer_send_to(&p, bad, sizeof(bad), resolver_port);
         rig_run(&rig, 30);
@@ -233,8 +262,8 @@ static void forged_gossip(void)
     {
         uint8_t both[8 + 24 + 24] = { sizeof(both), 0, 0, 0, 0, 0, 7 };
         const int64_t invalid = rig_system(&rig, ASI_SYSTEM_INVALID_PACKETS);
-        memcpy(both + 8, good + 8, 24);
-        memcpy(both + 32, good + 8, 24);
+        memcpy(both + 8, GOOD_GOSSIP + 8, 24);
+        memcpy(both + 32, GOOD_GOSSIP + 8, 24);
         both[8 + 17] = (uint8_t)('0' + i); /* another name */
         both[32 + 12] = 0 == i ? 0 : 88;
         both[32 + 13] = 0 == i ? 0 : 2;
@@ -274,6 +303,7 @@ int main(void)
     RUN(a_name_is_made_to_fail);
     RUN(tables_that_can_not_be);
     RUN(gossip);
+    RUN(a_neighbour_stays_while_it_speaks);
     RUN(forged_gossip);
     return 0;
 }

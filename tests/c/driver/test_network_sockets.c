@@ -1,6 +1,8 @@
 /* Goal: sockets are bound in the ranges that the settings give, each port once, and follow names that move: a destination of a
  * publication, a control address of a subscription, until they are removed; removed ones are closed. Method: memory_rig.h, with names of the test's own.
  * Spec: 04 §16, 05 §4. */
+#include "driver/ctl/receive_channels.h"
+#include "driver/ctl/send_channels.h"
 #include "memory_rig.h"
 #include "wire/frame.h"
 
@@ -202,6 +204,7 @@ static void ports_of_receivers(void)
     rig_send_add(&m.rig, ASI_CMD_ADD_SUBSCRIPTION, 1, 12, STREAM, CHANNEL);
     rig_expect_error(&m.rig, 12, ASI_ERR_GENERIC);
     CHECK(NULL != strstr((const char *)m.rig.last.bytes + sizeof(asi_rsp_error), "no available ports in range 20200 20201"));
+    CHECK_I64(asi_counter_state(&m.rig.counters, 0), ASI_COUNTER_ALLOCATED); /* it had no counter yet that could be freed */
     rig_send_remove(&m.rig, ASI_CMD_REMOVE_SUBSCRIPTION, 1, 13, 10);
     rig_expect_success(&m.rig, 13);
     memory_rig_cycles(&m, 10);
@@ -238,11 +241,20 @@ static void ports_of_senders(void)
     }
     rig_expect_error(&m.rig, 13, ASI_ERR_GENERIC);
     CHECK(NULL != strstr((const char *)m.rig.last.bytes + sizeof(asi_rsp_error), "no available ports in range 20100 20102"));
+    CHECK_I64(asi_counter_state(&m.rig.counters, 0), ASI_COUNTER_ALLOCATED);
     rig_send_add(&m.rig, ASI_CMD_ADD_PUBLICATION, 1, 20, STREAM, "aeron:udp?endpoint=127.0.0.1:24310|term-length=64k");
     rig_expect(&m.rig, ASI_RSP_PUBLICATION_READY);
     CHECK_I64(ports_in_use(&m, 20100), 7);
     CHECK_I64(ports_in_use(&m, 20200), 0);
     memory_rig_close(&m);
+}
+
+/* Agents may name an endpoint that is closed, the last one, too. */
+static void endpoints_that_are_gone(void)
+{
+    static const asi_conductor without;
+    CHECK(NULL == asi_send_channel_by_id(&without, 1));
+    CHECK(NULL == asi_receive_channel_by_id(&without, 1));
 }
 
 int main(void)
@@ -252,5 +264,6 @@ int main(void)
     RUN_IN_MEMORY_RIG(receive_destinations_come_and_go);
     RUN(ports_of_receivers);
     RUN(ports_of_senders);
+    RUN(endpoints_that_are_gone);
     return 0;
 }

@@ -297,6 +297,21 @@ static void hostile_readers_of_ipc_move_no_limit(void)
     }
 }
 
+/* pub-pos of an IPC publication is what its producers have claimed, and nothing impossible. */
+static void the_position_of_an_ipc_publication_is_shown(void)
+{
+    ipc p;
+    ipc_open(&p, 0);
+    p.publication.clean_position = 0;
+    p.publication.log.metadata->tail_counters[0] = asi_log_raw_tail(5, 4096);
+    (void)asi_ipc_update(&p.publication);
+    CHECK_I64(p.position_counter, 4096);
+    p.publication.log.metadata->tail_counters[0] = asi_log_raw_tail(5, 4064); /* back */
+    (void)asi_ipc_update(&p.publication);
+    CHECK_I64(p.position_counter, 4096);
+    log_delete(&p.publication.log);
+}
+
 int main(void)
 {
     RUN(hostile_spies_move_no_limit);
@@ -308,5 +323,6 @@ int main(void)
     RUN(cleaned_before_the_limit_of_an_ipc_publication);
     RUN(the_limit_of_an_ipc_publication_waits_for_the_cleaning);
     RUN(hostile_readers_of_ipc_move_no_limit);
+    RUN(the_position_of_an_ipc_publication_is_shown);
     return 0;
 }

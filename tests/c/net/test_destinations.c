@@ -226,6 +226,42 @@ static void a_fast_flood_in_step_hides_no_stream(void)
     ops.close(ops.context, honest);
 }
 
+/* More newcomers than a cycle serves: the next cycle continues behind the last one that was served. */
+static void newcomers_take_turns(void)
+{
+    enum { NEWCOMERS = 6 }; /* four a cycle */
+    static const int32_t ROUNDS[2][NEWCOMERS] = { { 1, 1, 1, 1, 0, 0 }, { 2, 2, 1, 1, 1, 1 } };
+    asi_destinations destinations;
+    asi_udp_socket *from = open_at(100);
+    asi_udp_socket *askers[NEWCOMERS];
+    reserve = (asi_newcomer_reserve){ 0 };
+    CHECK_I64(asi_destinations_open(&destinations, false, 4 * NEWCOMERS, NEWCOMERS, &counter), AS_OK);
+    for (uint16_t i = 0; i < NEWCOMERS; i++)
+    {
+        askers[i] = open_at((uint16_t)(101 + i));
+    }
+    for (int cycle = 0; cycle < 2; cycle++)
+    {
+        const int64_t now_ns = (1 + cycle) * SECOND;
+        for (uint16_t i = 0; i < NEWCOMERS; i++)
+        {
+            const asi_address at = fake_address("127.0.0.1", (uint16_t)(101 + i));
+            asi_destinations_on_status_message(&destinations, i, &at, ASI_UNPROVEN, now_ns);
+        }
+        (void)introduce(&destinations, from, ASI_NEWCOMER_FRAMES, now_ns);
+        for (int i = 0; i < NEWCOMERS; i++)
+        {
+            CHECK_I64(askers[i]->count, ROUNDS[cycle][i] * ASI_NEWCOMER_FRAMES);
+        }
+    }
+    asi_destinations_close(&destinations);
+    ops.close(ops.context, from);
+    for (int i = 0; i < NEWCOMERS; i++)
+    {
+        ops.close(ops.context, askers[i]);
+    }
+}
+
 /* Newcomers take a quarter, the newest the place of the oldest; a proof takes the place of any; one address has its share. */
 static void newcomers_keep_nobody_out(void)
 {
@@ -452,6 +488,7 @@ int main(void)
     RUN(a_newcomer_proves_itself_first);
     RUN(a_flood_is_answered_in_kind);
     RUN(a_fast_flood_in_step_hides_no_stream);
+    RUN(newcomers_take_turns);
     RUN(newcomers_keep_nobody_out);
     RUN(a_batch_takes_as_many_calls_as_it_needs);
     RUN(each_begins_a_batch_as_often);

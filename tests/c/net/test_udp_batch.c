@@ -85,6 +85,36 @@ static void refused_runs_go_one_by_one(void)
     ops.close(ops.context, from);
 }
 
+/* Datagrams of one length, and a shorter one behind them, are one message: they come out of one buffer. */
+static void a_run_is_one_message(void)
+{
+    const asi_udp_ops ops = asi_udp_ops_kernel();
+    const asi_clock clock = asi_clock_system();
+    const int64_t deadline_ns = asi_clock_ns(&clock) + DEADLINE_NS;
+    static asi_incoming incoming[ASI_UDP_MAX_SEGMENTS];
+    asi_outgoing outgoing[4];
+    asi_address target;
+    asi_udp_socket *to = open_socket(&ops, NULL, false);
+    CHECK_I64(ops.bound_address(ops.context, to, &target), AS_OK);
+    asi_udp_socket *from = open_socket(&ops, &target, false);
+    for (int32_t i = 0; i < 4; i++)
+    {
+        outgoing[i] = (asi_outgoing){ .bytes = bytes + i * 1408, .length = 3 == i ? 64 : 1408 };
+    }
+    int32_t sent;
+    int32_t received = 0;
+    CHECK(to->is_coalescing && from->segment_limit >= 1408);
+    CHECK_I64(ops.send(ops.context, from, outgoing, 4, &sent), AS_OK);
+    while (0 == received && asi_clock_ns(&clock) < deadline_ns)
+    {
+        incoming[0] = (asi_incoming){ .buffer = buffers[0], .capacity = ASI_UDP_BUFFER_LENGTH };
+        CHECK_I64(ops.receive(ops.context, to, incoming, 1, &received), AS_OK);
+    }
+    CHECK_I64(received, 4);
+    ops.close(ops.context, to);
+    ops.close(ops.context, from);
+}
+
 static void a_kernel_without_runs_and_coalescing(void)
 {
     const asi_udp_ops ops = asi_udp_ops_kernel();
@@ -106,6 +136,7 @@ int main(void)
         bytes[i] = (uint8_t)(i * 31 + i / 251);
     }
     RUN(refused_runs_go_one_by_one);
+    RUN(a_run_is_one_message);
     RUN(a_kernel_without_runs_and_coalescing);
     return 0;
 }

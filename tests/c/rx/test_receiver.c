@@ -125,6 +125,8 @@ static void s62_round_trip_times(void)
     CHECK_I64(got->receiver_id, RIG_RECEIVER_ID);
     asi_rttm_frame reply = *got;
     reply.prefix.flags = 0;
+    rig_cycles(&rig, 10);
+    CHECK_I64(peer_count(&rig, ASI_FRAME_RTTM), 0); /* one each time, not one each cycle */
     rig.now_ns += 300 * RIG_US;
     peer_send(&rig, &reply, sizeof(reply));
     rig_cycle(&rig);

@@ -93,6 +93,58 @@ static void images_nobody_wants_get_no_data(rx_rig *rig)
     CHECK_I64(rig->receiver.image_count, 0);
 }
 
+/* Interest in one session ends with the subscription that had it: later data of the session requests no SETUP, and a SETUP asks
+ * for no image. Another session of the stream keeps its own. */
+static void a_session_nobody_wants_is_left_alone(void)
+{
+    static const struct { bool is_removed; int32_t removed; int asked; } ROWS[] = {
+        { false, 0, 1 }, { true, SESSION, 0 }, { true, SESSION + 1, 1 }
+    };
+    for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++)
+    {
+        rx_rig rig;
+        const rig_options options = { .no_interest = true };
+        rig_open(&rig, &options);
+        for (int32_t session = SESSION; session <= SESSION + 1; session++)
+        {
+            rig_send_command(&rig,
+                (asi_receiver_command){ .kind = ASI_RECEIVER_ADD_SESSION, .stream_id = STREAM, .session_id = session });
+        }
+        if (ROWS[i].is_removed)
+        {
+            rig_send_command(&rig, (asi_receiver_command){
+                .kind = ASI_RECEIVER_REMOVE_SESSION, .stream_id = STREAM, .session_id = ROWS[i].removed });
+        }
+        rig_cycles(&rig, 1);
+        peer_data(&rig, 0, 96);
+        rig_cycles(&rig, 1);
+        CHECK_I64(peer_count(&rig, ASI_FRAME_STATUS), ROWS[i].asked);
+        peer_setup(&rig);
+        rig_cycles(&rig, 1);
+        CHECK_I64(rig.create_count, ROWS[i].asked);
+        rig_close(&rig);
+    }
+}
+
+/* A host that invents sessions can fill the table. Others are then neither asked for nor made, and the receiver continues. */
+static void a_full_table_of_sessions(rx_rig *rig)
+{
+    int32_t session = SESSION + 1;
+    while (NULL != asi_dispatch_get_or_add(&rig->receiver.dispatch, &rig->endpoint, STREAM, session))
+    {
+        session++;
+    }
+    peer_data(rig, 0, 96);
+    peer_setup(rig);
+    rig_cycles(rig, 2);
+    CHECK_I64(rig->create_count, 0);
+    CHECK_I64(peer_receive(rig, -1), 0);
+    rig_send_command(rig, (asi_receiver_command){ .kind = ASI_RECEIVER_REMOVE_STREAM, .stream_id = STREAM });
+    rig_send_command(rig, (asi_receiver_command){ .kind = ASI_RECEIVER_ADD_STREAM, .stream_id = STREAM });
+    rig_cycles(rig, 1);
+    rig_join(rig);
+}
+
 /* A full conductor's box loses the request only; the next SETUP asks again. */
 static void a_full_conductor_box_loses_nothing_for_good(rx_rig *rig)
 {
@@ -241,6 +293,8 @@ int main(void)
     RUN(a_destination_takes_its_questions_with_it);
     RUN(endpoints_are_given_back);
     RUN_IN_RIG(images_nobody_wants_get_no_data);
+    RUN(a_session_nobody_wants_is_left_alone);
+    RUN_IN_RIG(a_full_table_of_sessions);
     RUN_IN_RIG(a_full_conductor_box_loses_nothing_for_good);
     RUN_IN_RIG(short_sends_are_counted);
     RUN_IN_RIG(laps_of_the_log);

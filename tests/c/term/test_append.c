@@ -280,6 +280,19 @@ static void padding_and_blocks(void)
     log_delete(&log);
 }
 
+/* The pages of a block are made where the block will lie, in any term. */
+static void a_block_gets_its_pages(void)
+{
+    asi_log log = log_create(5, 6, 8192);
+    asi_appender appender;
+    uint8_t *room;
+    log.paged_to = log.paged_from = TERM;
+    asi_appender_init(&appender, &log, SESSION, STREAM, true);
+    CHECK_I64(asi_append_claim_block(&appender, 4096, &room), 4096);
+    CHECK_I64(log.paged_to, TERM + 8192 + 4096);
+    log_delete(&log);
+}
+
 /* Publishes what the stock client published (README in tests/golden/shm) and compares every byte that its driver had not
  * erased. Message i of stream s: byte j is s*17 + i*31 + j; a term that is too short for one is padded, as by any publisher. */
 static void stock_bytes_come_out_the_same(void)
@@ -500,6 +513,7 @@ int main(void)
     RUN(concurrent_position_waits_for_a_rotation);
     RUN(hostile_tails_are_refused);
     RUN(padding_and_blocks);
+    RUN(a_block_gets_its_pages);
     RUN(stock_bytes_come_out_the_same);
     RUN(threads_lose_nothing);
     return 0;

@@ -303,6 +303,57 @@ static void windows_that_no_receiver_has(stage *s)
     CHECK_I64(counter(s, ASI_COUNTER_TYPE_SENDER_LIMIT), 32768);
 }
 
+/* A publication that was quiet sends on at once, also when the frame that woke it is cleaned meanwhile. */
+static void what_was_quiet_stays_awake(stage *s)
+{
+    receive_status(s, 0, 32768);
+    s->rig.now_ns += RIG_MS;
+    rig_cycle(&s->rig);
+    rig_cycle(&s->rig);
+    CHECK_I64(rig_offer(&s->publication, 96), 128);
+    rig_cycle(&s->rig);
+    CHECK_I64(counter(s, ASI_COUNTER_TYPE_SENDER_POSITION), 128);
+    memset(s->publication.log.terms[0], 0, 128);
+    CHECK_I64(rig_offer(&s->publication, 96), 256);
+    rig_cycle(&s->rig);
+    CHECK_I64(counter(s, ASI_COUNTER_TYPE_SENDER_POSITION), 256);
+}
+
+static bool is_connected_to(stage *s, int64_t receiver_id, uint8_t flags)
+{
+    const asi_status_frame frame = {
+        .prefix = { .frame_length = ASI_STATUS_LENGTH, .flags = flags, .type = ASI_FRAME_STATUS },
+        .session_id = s->publication.ready.session_id,
+        .stream_id = STREAM,
+        .consumption_term_id = s->publication.log.initial_term_id,
+        .receiver_window = 32768,
+        .receiver_id = receiver_id
+    };
+    receive(s, &frame, ASI_STATUS_LENGTH);
+    return 1 == asi_load_acquire_i32(&s->publication.log.metadata->is_connected);
+}
+
+/* A publication that wants two receivers is connected while it has two. */
+static void a_group_of_two(void)
+{
+    stage s;
+    open_stage_on(&s, "aeron:udp?control=127.0.0.1:24999|control-mode=dynamic|fc=min,g:/2");
+    CHECK(!is_connected_to(&s, 1, 0));
+    CHECK(is_connected_to(&s, 2, 0));
+    CHECK(!is_connected_to(&s, 2, ASI_STATUS_FLAG_EOS));
+    close_stage(&s);
+}
+
+/* Or the sender's thread would rest while receivers send. */
+static void a_control_frame_is_work(stage *s)
+{
+    receive_status(s, 0, 32768);
+    CHECK_I64(as_driver_do_work(s->rig.driver), 0);
+    memcpy(s->network.incoming, "?", 1);
+    s->network.incoming_length = 1;
+    CHECK_I64(as_driver_do_work(s->rig.driver), 1);
+}
+
 /* Random datagrams with a plausible beginning, for the sanitizers. */
 static void random_control_frames(void)
 {
@@ -393,6 +444,13 @@ static void one_of_many_wakes_in_time(stage *s)
         }
         CHECK(cycles <= 4);
     }
+    for (int i = 0; i < 10; i++) /* and then sends in each cycle, however short */
+    {
+        const int64_t position = rig_offer(&s->publication, 96);
+        s->rig.now_ns += 10000;
+        rig_cycle(&s->rig);
+        CHECK_I64(counter(s, ASI_COUNTER_TYPE_SENDER_POSITION), position);
+    }
 }
 
 static int32_t setups_in(stage *s, int32_t duration_ms)
@@ -446,6 +504,9 @@ int main(void)
     RUN_ON_STAGE(a_refused_batch_is_tried_again);
     RUN_ON_STAGE(a_failing_network_is_logged_once_in_words);
     RUN_ON_STAGE(windows_that_no_receiver_has);
+    RUN_ON_STAGE(a_control_frame_is_work);
+    RUN_ON_STAGE(what_was_quiet_stays_awake);
+    RUN(a_group_of_two);
     RUN(setups_that_nobody_answers_become_fewer);
     RUN_ON_STAGE(what_nobody_heard_of_is_revoked_in_silence);
     RUN(random_control_frames);
