@@ -17,7 +17,7 @@ from aeron_spark import Archive, Client, ClosedError
 from aeron_spark.archive.recordings import Recording
 from aeron_spark.archive.remote import RemoteArchive
 from aeron_spark.archive.replay import ReplayLength
-from aeron_spark.testing import Servers
+from aeron_spark.testing import RecordedFolder, Servers
 from tests.kit import native
 from tests.kit.ports import free_port
 from tests.kit.wait import wait_until
@@ -98,3 +98,13 @@ def check(rows: pa.Table, recording: Recording, messages: list[bytes]) -> None:
     assert rows["value"].to_pylist() == messages
     for name in ("recording_id", "stream_id", "session_id"):
         assert rows[name].unique().to_pylist() == [getattr(recording, name)]
+
+
+def test_an_empty_range_needs_no_replay(aeron_servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The archive has few of them, and refuses those of no length."""
+    written = RecordedFolder(aeron_servers).write([b"a", b"b"])
+    with RemoteArchive(aeron_servers.archive, "aeron:ipc") as remote:
+        extent = remote.extent(written.recording_id)
+        monkeypatch.setattr(Archive, "start_replay", None)
+        for position in (extent.start_position, extent.limit_position):
+            assert remote.read(written.recording_id, position, position).read_all().num_rows == 0

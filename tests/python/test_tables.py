@@ -88,6 +88,11 @@ def test_columns_and_options_that_are_wrong_are_named(market: Market) -> None:
         ("need a schema", {"message": "Quote"}),
         ("there is no message 'Qote'.*did you mean Quote", {"sbe": SCHEMA, "message": "Qote"}),
         ("threads=0", {"threads": 0}),
+        ("batch_seconds must be above 0", {"batch_rows": 0}),
+        ("batch_seconds must be above 0", {"batch_bytes": 0}),
+        ("batch_seconds must be above 0", {"batch_seconds": 0.0}),
+        ("last is a number from 0 on", {"last": -1}),
+        ("last is .* not for follow=True", {"last": 1, "follow": True}),
         ("there is no option 'decimal'.*decimals", {"sbe": SCHEMA, "sbe_options": {"decimal": "double"}}),
         ("there is no column 'prise'.*did you mean price", {"sbe": SCHEMA, "message": "Quote", "filter": "prise > 3"}),
     ]

@@ -71,6 +71,12 @@ def test_entry_bytes_are_read_for_ever() -> None:
     assert ledger.decode_entry(GOLDEN, "here") == ENTRY
 
 
+def test_an_entry_may_fill_its_frame() -> None:
+    assert ledger.encode_entry(ENTRY, len(GOLDEN)) == GOLDEN
+    with pytest.raises(UsageError, match=r"in 2 ranges, .* holds 1: write to fewer streams"):
+        ledger.encode_entry(ENTRY, len(GOLDEN) - 1)
+
+
 def test_no_changed_byte_of_an_entry_is_believed() -> None:
     for index in range(len(GOLDEN)):
         damaged = bytearray(GOLDEN)

@@ -54,6 +54,7 @@ def slices(*backlogs: tuple[int, int]) -> list[Slice]:
         ([(9, 64000), (0, 6400)], 6400, None, {9: 0, 0: 6400}),  # a large message waits while others fit
         ([(9, 64000)], 6400, None, {9: 64000}),
         ([(0, 64000), (9, 64000)], 64000, None, {0: 32000, 9: 0}),  # what others took is gone for the large one
+        ([(9, 64000), (8, 6400), (0, 64)], 64064, None, {9: 64000, 8: 0, 0: 64}),  # what is left is just enough
         ([(0, 640), (1, 640)], None, 5, {0: 192, 1: 128}),
         ([(0, 640)], 320, 3, {0: 192}),  # both limits hold
         # What ends inside a message leaves its share to the others.
