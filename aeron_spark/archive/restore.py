@@ -311,11 +311,11 @@ class _Restore:
         if any(file.position is not None and file.position > last for file in there.values()):
             return True
         file = there.get(f"{recording.recording_id}-{last}.rec")
-        if file is None or stop - last + 4 > file.size:
+        if file is None:
             return False
         with file.path.open("rb") as opened:
             opened.seek(stop - last)
-            return bool(any(opened.read(4)))  # the length of a frame
+            return any(opened.read(4))  # the length of a frame
 
     def _has(self, file: StoredFile) -> bool:
         """Whether the folder has the file; UsageError: it begins with other bytes."""

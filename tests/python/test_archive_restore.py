@@ -16,6 +16,10 @@ from types import SimpleNamespace
 import pytest
 
 from aeron_spark import Archive, ArchivingMediaDriver
+from aeron_spark.archive.backup import backup, read_manifest
+from aeron_spark.archive.backup_files import INDEX_HEADER_BYTES
+from aeron_spark.archive.backup_snapshot import _INDEX_ENTRY_BYTES, _INDEX_HEADER
+from aeron_spark.archive.backup_store import open_backup
 from aeron_spark.cli import progress
 from aeron_spark.cli.__main__ import main
 from aeron_spark.errors import DataLossError
@@ -169,3 +173,24 @@ def test_progress_ends_with_all_bytes(
         ]
         first, last = (line.groups() for line in lines if line is not None)
         assert first[0] != first[1] == last[0] == last[1]
+
+
+def test_a_time_index_with_a_hole(saved: Source, tmp_path: Path) -> None:
+    """As an extension leaves it whose entries do not follow the last one: what lies before its first entry is not copied."""
+    saved.stop()
+    folder, store = left_by(saved, tmp_path / "folder"), open_backup(str(tmp_path / "other"))
+    index = folder / "0.time-index"
+    data = index.read_bytes()
+    *extension, first = _INDEX_HEADER.unpack_from(data)
+    header = _INDEX_HEADER.pack(*extension, first + 1000) + data[_INDEX_HEADER.size : INDEX_HEADER_BYTES]
+    index.write_bytes(header + b"x" * (1000 * _INDEX_ENTRY_BYTES) + data[INDEX_HEADER_BYTES:])
+    assert not backup(folder, store).missing
+    manifest = read_manifest(store)
+    assert manifest is not None
+    assert manifest.by_name()[index.name].data_bytes == len(data)
+    restore_to = tmp_path / "restored"
+    restored(tmp_path / "other", restore_to)
+    for there in (tmp_path / "other", restore_to):
+        assert (there / index.name).read_bytes() == index.read_bytes().replace(
+            b"x" * _INDEX_ENTRY_BYTES, bytes(_INDEX_ENTRY_BYTES)
+        )

@@ -107,6 +107,7 @@ def test_describe(golden: Golden, run: Run) -> None:
     code, out = run("describe", folder, 9)
     assert code == 0
     assert "catalog_state        DELETED" in out
+    assert "ended in order" in run("describe", folder)[1]
     assert run("count-entries", folder) == (0, "11\n")
     assert run("count-entries", folder, "--json") == (0, '{"invalid": 0, "valid": 11, "deleted": 1}\n')
     assert run("pid", folder) == (0, "9325\n")

@@ -37,6 +37,16 @@ def test_little_is_not_nothing() -> None:
     assert slow.line(slow._started + 2) == "copied: 2.0 kB of 24.6 kB, 1.0 kB a second, 0:00:22 left"
 
 
+def test_the_last_line_of_a_progress_is_its_end(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    progress = Progress("received")
+    progress.add(3, 120)
+    progress.end()
+    assert capsys.readouterr().err.startswith("\r3 messages received, 120 bytes in ")
+
+
 @pytest.mark.parametrize(
     ("arguments", "usage", "words"),
     [

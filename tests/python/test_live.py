@@ -180,6 +180,13 @@ def test_archives_with_equal_ids_do_not_take_each_others_recordings() -> None:
     assert active == {"/data/archive": 2_024_990_000, "/data/other": 77}
 
 
+def test_the_disk_of_an_archive_is_what_its_files_take(tmp_path: Path) -> None:
+    for name in ("0-0.rec", "1-0.rec"):
+        (tmp_path / name).write_bytes(b"x" * 8192)
+    taken = sum(path.stat().st_blocks * 512 for path in tmp_path.iterdir())
+    assert reader_module._disk_bytes(tmp_path) == taken > 0
+
+
 def copied(scene: Snapshot) -> tuple[ArchiveReading, ArchiveReading]:
     """An archive, and what a copy of its folder looks like two seconds later."""
     (archive,) = scene.archives

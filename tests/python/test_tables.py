@@ -581,6 +581,12 @@ def test_a_folder_that_is_none_is_named(tmp_path: Path) -> None:
         scan(tmp_path).to_table()
 
 
+def test_progress_of_one_thread_has_the_rows(market: Market) -> None:
+    seen: list[tuple[int, int, int]] = []
+    assert of(market, threads=1).with_progress(lambda *state: seen.append(state)).to_table().num_rows == COUNT + 500
+    assert seen[-1] == (seen[-1][1], read_bytes(of(market)), COUNT + 500)
+
+
 def test_progress_comes_by_piece_and_ends_a_pass(market: Market, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scans, "PIECE_BYTES", 200_000)
     seen: list[tuple[int, int, int]] = []

@@ -263,3 +263,14 @@ def test_a_frame_that_holds_no_header_ends_its_packet(size: int) -> None:
     rows = Decoder(read, message="M", framing="cme-udp").decode(pa.array([fine, bad, fine]))
     assert rows["x"].to_pylist() == [9, 9, 9, None, 9, 9]
     assert rows["sbe_error"].to_pylist() == [None, None, None, "FRAME_SIZE", None, None]
+
+
+@pytest.mark.parametrize("name", ["Other", "groupSizeEncoding"])
+def test_a_constant_of_something_else_than_its_enum(name: str) -> None:
+    enums = "".join(
+        f'<enum name="{one}" encodingType="uint8"><validValue name="a">1</validValue></enum>'
+        for one in ("Own", "Other")
+    )
+    field = f'<field name="f" id="1" type="Own" presence="constant" valueRef="{name}.a"/>'
+    assert kind_of(schema(enums + DIMENSION.format(""), message(field))) == "SCHEMA_CONST"
+    assert parse(schema(enums, message(field.replace(f"{name}.a", "Own.a"))))

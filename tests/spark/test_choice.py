@@ -30,6 +30,9 @@ from aeron_spark.errors import DataLossError, UsageError
 from aeron_spark.publication import ExclusivePublication
 from aeron_spark.spark.planning import start_times
 from aeron_spark.spark.planning.options import ReadOptions
+from aeron_spark.spark.planning.ranges import Range
+from aeron_spark.spark.planning.selection import _without_session
+from aeron_spark.spark.planning.slices import _cuts
 from tests.kit import dirs
 from tests.kit.payload import RESERVED_FACTOR, payload
 from tests.kit.wait import wait_until
@@ -513,3 +516,23 @@ def test_time_sources_in_any_case() -> None:
 def test_refused(options: dict[str, str], streaming: bool, names: str) -> None:
     with pytest.raises(UsageError, match=names):
         ReadOptions.parse({"path": "x", **options} if "paths" not in options else options, streaming=streaming)
+
+
+@pytest.mark.parametrize(
+    ("recorded_as", "meant"),
+    [
+        ("aeron:ipc?session-id=7", "aeron:ipc"),
+        ("aeron:ipc?term-length=64k|session-id=7", "aeron:ipc?term-length=64k"),
+        ("aeron:ipc?session-id=7|term-length=64k", "aeron:ipc?term-length=64k"),
+        ("aeron:ipc", "aeron:ipc"),
+    ],
+)
+def test_the_channel_of_a_session_that_was_recorded(recorded_as: str, meant: str) -> None:
+    assert _without_session(recorded_as) == meant
+
+
+@pytest.mark.parametrize("start", [0, 10_000_000])
+def test_times_between_slices_wherever_a_recording_starts(start: int) -> None:
+    clock: Any = SimpleNamespace(time=lambda _, position: position - start)
+    ranges = [Range(recording_id, start, start + 64_000, start + 64_000) for recording_id in (0, 1)]
+    assert _cuts(clock, ranges, 16_000) == [8_000 * number for number in range(1, 8)]

@@ -343,6 +343,10 @@ def test_uses_of_a_frame_do_not_narrow_each_other(spark: SparkSession, folder: P
 
 def test_bounds_beyond_what_a_column_holds() -> None:
     column = pa.array([-(1 << 63), 0, (1 << 63) - 1, None], pa.int64())
+    assert Interval(low=(1 << 63) - 1).mask(column).to_pylist() == [
+        value == (1 << 63) - 1 for value in column.to_pylist()
+    ]
+    assert Interval(high=-(1 << 63)).mask(column).to_pylist() == [value == -(1 << 63) for value in column.to_pylist()]
     assert Interval(low=1 << 63).mask(column).to_pylist() == [False] * 4
     assert Interval(high=-(1 << 63) - 1).mask(column).to_pylist() == [False] * 4
     assert Interval(low=-(1 << 63), high=(1 << 63) - 1).mask(column).to_pylist() == [True, True, True, False]
