@@ -9,8 +9,9 @@ from aeron_spark.errors import DataLossError
 
 __all__ = ["Timed"]
 
-#: What a busy archive may add to the two intervals within which it writes an entry.
-SLACK_SECONDS = 1.0
+#: What an archive whose disk stalls may add to the two intervals within which it writes an entry. Without a sign of life for so
+#: long an archive counts as dead.
+SLACK_SECONDS = 10.0
 
 
 class Timed:

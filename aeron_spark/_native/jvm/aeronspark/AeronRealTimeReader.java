@@ -33,7 +33,7 @@ final class AeronRealTimeReader implements SupportsRealTimeRead<InternalRow> {
     private static final int PAUSES_PER_IDLE_TIME = 50;
     /** A look costs no more than this part of the time. */
     private static final int PAUSES_PER_LOOK = 20;
-    private static final long INDEX_SLACK_NS = 1_000_000_000;
+    private static final long INDEX_SLACK_NS = 10_000_000_000L;
     private static final long CATALOG_INTERVAL_NS = 200_000_000;
 
     private final AeronReader reader;
