@@ -191,8 +191,12 @@ class Landing:
                     f"{self._folder}: something else calls {doing} of this table: wait for its end"
                 ) from None
             except OSError:
-                pass  # a file system without locks
-            yield
+                yield  # a file system without locks
+                return
+            try:
+                yield
+            finally:
+                fcntl.flock(lock, fcntl.LOCK_UN)  # a child that was forked meanwhile has the file open as well
 
     def _with_dead(self, spark: SparkSession, parts: Sequence[_Part]) -> DataFrame | None:
         """Rows and dead letters, as they were written; None: there are none."""

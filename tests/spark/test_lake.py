@@ -7,6 +7,7 @@ lake_view.py).
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -168,6 +169,24 @@ def test_what_another_writes_is_not_deleted(spark: SparkSession, folder: Path, t
     assert compacting.compact(spark) == 0
     assert table.compact(spark) == 2
     assert table.bounds() == Landing(tmp_path).bounds()
+
+
+def test_a_child_that_is_forked_while_a_batch_lands_does_not_keep_the_table(tmp_path: Path) -> None:
+    table = Landing(tmp_path)
+    waits, ends = os.pipe()
+    with table._alone("land"):
+        child = os.fork()
+        if child == 0:
+            os.close(ends)
+            os.read(waits, 1)
+            os._exit(0)
+    try:
+        with table._alone("land"):
+            pass
+    finally:
+        os.close(ends)
+        os.waitpid(child, 0)
+        os.close(waits)
 
 
 def test_a_listing_beside_a_rename_is_no_loss(tmp_path: Path) -> None:
