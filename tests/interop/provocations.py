@@ -285,6 +285,8 @@ OF_PUBLICATIONS = (
     "stream-id=abc",
     "response-correlation-id=abc",
     "response-correlation-id=-5",
+    "response-correlation-id=-2",
+    "response-correlation-id=prototype",
     "response-correlation-id=987654321",
     "response-correlation-id=99999999999999999999",
     "control-mode=response|control=127.0.0.1:{b}|response-correlation-id=987654321",

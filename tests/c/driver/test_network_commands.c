@@ -86,6 +86,8 @@ static const add_row ADDS[] = {
     { XPUB, 11, "aeron:udp?endpoint=127.0.0.1:24300|response-correlation-id=-5", 11, NULL },
     { XPUB, 11, "aeron:udp?endpoint=127.0.0.1:24300|response-correlation-id=99999",
         11, "unable to find response subscription" },
+    { XPUB, 11, "aeron:udp?endpoint=127.0.0.1:24300|response-correlation-id=prototype",
+        11, "response-correlation-id=-2: prototype needs control-mode=response" },
     { XPUB, 11, "aeron:udp?endpoint=127.0.0.1:24300|ssc=maybe", 11, NULL },
     { XPUB, 11, "aeron:udp?endpoint=127.0.0.1:24300|sparse=maybe", 11, NULL },
     { XPUB, 11, "aeron:udp?endpoint=127.0.0.1:24300|untethered-window-limit-timeout=abc", 11, NULL },

@@ -37,8 +37,9 @@ static as_result check_response(const asi_conductor *conductor, const asi_ctl_pu
     const int64_t id = params->response_correlation_id;
     if (!params->is_response)
     {
-        return id < 0 || asi_ctl_subscription_is_on_network(conductor, id) ? AS_OK : asi_fail(AS_E_USAGE, EINVAL,
-            "unable to find response subscription for response-correlation-id=%" PRId64, id);
+        return AS_NULL_VALUE == id || asi_ctl_subscription_is_on_network(conductor, id) ? AS_OK : asi_fail(AS_E_USAGE, EINVAL,
+            "unable to find response subscription for response-correlation-id=%" PRId64 "%s", id,
+            ASI_RESPONSE_PROTOTYPE == id ? ": prototype needs control-mode=response" : "");
     }
     if (AS_NULL_VALUE == id)
     {
