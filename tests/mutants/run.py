@@ -38,16 +38,19 @@ TEST_TIMEOUT_S = 300
 SEED = "1"  # of random tests: a mutant that one seed lets live would fail a run by chance
 # What a test may find at the top of the tree, beside folders; the rest of the top is what builds made.
 NOT_COPIED = {"build", "dist", "__pycache__", ".git", ".venv", "*.so", ".*_cache"}
+TOP_LEVEL = ("pyspark_aeron.py", "pytest_aeron_spark.py")
 EXECUTABLES = ("driver_native/aeron-spark-driver", "archive/aeron-spark-archive")
 
 
 def run(command: Sequence[str | Path], *, timeout_s: float | None = None) -> tuple[bool, str]:
     """Whether a command succeeded, and what it printed; one that takes longer than its time failed."""
     # Compiled Python is recognised by size and second: a mutant of the same length could run as what stood there before.
+    # And executables are looked for where the package was installed: they would be those of the sources before.
     environment = os.environ | {
         "PYTHONDONTWRITEBYTECODE": "1",
         "TEST_SEED": SEED,
-        "PATH": f"{TOOLS}{os.pathsep}{os.environ['PATH']}",
+        "AERON_SPARK_BIN": str(PYTHON.parent),
+        "PATH": os.pathsep.join([str(PYTHON.parent), str(TOOLS), os.environ["PATH"]]),
     }
     try:
         done = subprocess.run(
@@ -115,7 +118,7 @@ def targets_of(mutant: Mutant) -> list[str]:
 
 
 def install() -> None:
-    """Put the extension, the executables and the top-level module by which Spark finds the format where the tests find them."""
+    """Put the extension, the executables and the modules by which Spark and pytest find us where the tests find them."""
     built = next((NATIVE / "aeron_spark" / "_native").glob("_lib*.so"))
     for source, folder in (
         (built, SOURCE / "aeron_spark" / "_native"),
@@ -124,7 +127,8 @@ def install() -> None:
         target = folder / source.name
         target.unlink(missing_ok=True)
         shutil.copy2(source, target)
-    shutil.copy2(SOURCE / "aeron_spark" / "pyspark_aeron.py", SOURCE)
+    for name in TOP_LEVEL:
+        shutil.copy2(SOURCE / "aeron_spark" / name, SOURCE)
 
 
 def test_passes(mutant: Mutant, jobs: int) -> tuple[bool, str]:
