@@ -226,7 +226,7 @@ bool asi_delete_work_step(asi_delete_work *work)
     {
         return true;
     }
-    if (work->sync_directory && work->count > 0)
+    if (work->file_sync_level > 0 && work->count > 0)
     {
         (void)work->files->sync_directory(work->files->context, work->archive_dir);
     }

@@ -46,7 +46,6 @@ typedef struct asi_delete_work
     int64_t cut_base;                  /* of the segment to cut; AS_NULL_VALUE: none */
     int64_t cut_offset;                /* offset in that segment; the bytes from there on become zeros */
     int32_t file_sync_level;
-    bool sync_directory;
     bool must_prepare;                 /* false: delete */
     /* Set by the deleter; the conductor reads these after the item has returned. */
     asi_name_list names;               /* for ALL */

@@ -63,7 +63,6 @@ asi_deletion *asi_deletions_make_own(const as_archive *archive, const asi_catalo
     deletion->work.recording_id = record->recording_id;
     deletion->work.segment_length = record->segment_file_length;
     deletion->work.file_sync_level = (int32_t)archive->config.file_sync_level;
-    deletion->work.sync_directory = archive->config.file_sync_level > 0 && archive->config.catalog_file_sync_level > 0;
     deletion->control_session_id = AS_NULL_VALUE;
     deletion->correlation_id = AS_NULL_VALUE;
     deletion->start_position = record->start_position;

@@ -303,7 +303,7 @@ static void migrate(asi_control_session *session, const asi_codec_request *reque
     }
     char end[AS_PATH_MAX];
     const bool has_new_end = add_empty_end(archive, work, end);
-    work->must_sync = deletion->work.sync_directory;
+    work->must_sync = deletion->work.file_sync_level > 0;
     as_result result = name_files(work, &is_linked);
     result = AS_OK == result ? move_positions(archive, work, is_linked) : result;
     if (AS_OK == result && !is_linked)

@@ -162,7 +162,6 @@ static asi_active_recording *make_recording(as_archive *archive, asi_recording_s
         .term_length = record->term_buffer_length,
         .segment_length = record->segment_file_length,
         .file_sync_level = (int32_t)config->file_sync_level,
-        .sync_directory = config->file_sync_level > 0 && config->catalog_file_sync_level > 0,
         .checksum = (as_record_checksum)config->record_checksum,
     };
     session->time_params = (asi_time_writer_params){

@@ -27,7 +27,6 @@ struct asi_segment_writer
     int32_t term_length;
     int32_t segment_length;
     int32_t file_sync_level;
-    bool sync_directory;
     asi_frame_checksum checksum;
     uint8_t *checksum_buffer;  /* owned; NULL without a checksum */
     int fd;                    /* -1 after a failure */
@@ -138,7 +137,7 @@ int asi_segment_open_own(const asi_file_ops *files, const char *path)
 static as_result sync_folder(asi_segment_writer *writer)
 {
     const asi_file_ops *files = writer->files;
-    const int error = writer->sync_directory ? files->sync_directory(files->context, writer->archive_dir) : 0;
+    const int error = writer->file_sync_level > 0 ? files->sync_directory(files->context, writer->archive_dir) : 0;
     return 0 == error ? AS_OK : fail_storage(writer, -error, 0, "make durable the name of");
 }
 
@@ -219,8 +218,8 @@ as_result asi_segment_writer_open(const asi_segment_writer_params *params, asi_s
     *writer = (asi_segment_writer){ .files = params->files, .archive_dir = archive_dir, .recording_id = params->recording_id,
         .initial_term_id = params->initial_term_id, .term_length = params->term_length,
         .segment_length = params->segment_length, .file_sync_level = params->file_sync_level,
-        .sync_directory = params->sync_directory, .checksum = checksum, .checksum_buffer = buffer, .fd = -1,
-        .segment_base = base, .segment_offset = params->join_position - base };
+        .checksum = checksum, .checksum_buffer = buffer, .fd = -1, .segment_base = base,
+        .segment_offset = params->join_position - base };
     const bool must_hold_data = params->join_position > params->start_position && params->join_position > base;
     const as_result result = open_first_file(writer, must_hold_data);
     if (AS_OK != result)

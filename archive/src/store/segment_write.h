@@ -34,8 +34,7 @@ typedef struct asi_segment_writer_params
     int32_t initial_term_id;
     int32_t term_length;
     int32_t segment_length;
-    int32_t file_sync_level;     /* aeron.archive.file.sync.level */
-    bool sync_directory;         /* sync the folder after a file is created: both sync levels > 0 */
+    int32_t file_sync_level;     /* aeron.archive.file.sync.level; > 0: files and their names are made durable */
     as_record_checksum checksum; /* aeron.archive.record.checksum; NONE or an algorithm */
 } asi_segment_writer_params;
 

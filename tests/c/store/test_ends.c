@@ -241,7 +241,7 @@ static as_result open_writer(
 {
     const asi_segment_writer_params params = { .files = files, .archive_dir = scratch, .join_position = join,
         .initial_term_id = INITIAL_TERM_ID, .term_length = TERM_LENGTH, .segment_length = SEGMENT_LENGTH,
-        .file_sync_level = sync_level, .sync_directory = true, .checksum = checksum };
+        .file_sync_level = sync_level, .checksum = checksum };
     return asi_segment_writer_open(&params, writer);
 }
 
@@ -260,7 +260,7 @@ static void a_block_becomes_visible_last(void)
         const asi_file_ops files = noted_files();
         asi_segment_writer *writer = NULL;
         CHECK_I64(open_writer(&files, 0, ROWS[i].sync_level, AS_CHECKSUM_NONE, &writer), AS_OK);
-        CHECK_TEXT(calls, 0 == ROWS[i].sync_level ? "d" : "s d");
+        CHECK_TEXT(calls, 0 == ROWS[i].sync_level ? "" : "s d");
         calls[0] = '\0';
         put_frame(0, ROWS[i].length, false);
         CHECK_I64(asi_segment_writer_append(writer, segment, ROWS[i].length), AS_OK);

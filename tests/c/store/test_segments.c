@@ -43,7 +43,7 @@ static asi_segment_writer *writer_open(
 {
     const asi_segment_writer_params params = { .files = files, .archive_dir = dir, .recording_id = 0,
         .start_position = made->start_position, .join_position = join, .initial_term_id = made->initial_term_id,
-        .term_length = made->term_length, .segment_length = segment_length(made), .file_sync_level = 1, .sync_directory = true, .checksum = checksum };
+        .term_length = made->term_length, .segment_length = segment_length(made), .file_sync_level = 1, .checksum = checksum };
     asi_segment_writer *writer = NULL;
     return AS_OK == asi_segment_writer_open(&params, &writer) ? writer : NULL;
 }
