@@ -213,6 +213,10 @@ static void what_cannot_be_merged_is_refused(void)
     CHECK_I64(as_replay_merge_open(&options, &merge), AS_E_USAGE);
     CHECK(NULL != strstr(as_error_text(), "IPC merging is not supported"));
     options.replay_channel = "aeron:udp";
+    options.live_destination = "aeron:ipc";
+    CHECK_I64(as_replay_merge_open(&options, &merge), AS_E_USAGE);
+    CHECK(NULL != strstr(as_error_text(), "live_destination"));
+    options.live_destination = live_destination;
     options.recording_id = -1;
     CHECK_I64(as_replay_merge_open(&options, &merge), AS_E_USAGE);
     options.recording_id = R.recording_id;

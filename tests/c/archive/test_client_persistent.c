@@ -5,6 +5,7 @@
 #include "archive/client_rig.h"
 #include "base/rand.h"
 #include "client/persistent.h"
+#include "shm/counters.h"
 
 #define IPC "aeron:ipc?term-length=64k"
 #define REPLAY_STREAM 2001
@@ -431,6 +432,35 @@ static void a_connect_that_times_out_is_told_and_tried_again(void)
     close_all();
 }
 
+static int publications_at_the_driver(void)
+{
+    int count = 0;
+    as_counter_row row;
+    for (int32_t id = 0; id <= as_client_max_counter_id(R.rig.client); id++)
+    {
+        count += AS_OK == as_client_counter(R.rig.client, id, &row) && ASI_COUNTER_TYPE_PUBLISHER_LIMIT == row.type_id;
+    }
+    return count;
+}
+
+/* What the driver still adds for it is removed again, as nobody else knows of it. */
+static void closed_while_it_connects_it_leaves_nothing(void)
+{
+    client_rig_open();
+    record_stream(IPC);
+    const int before = publications_at_the_driver();
+    const as_persistent_options options = persistent_options();
+    open_subscription(&options);
+    STEP_UNTIL(ASI_CONNECT_REQUESTS == subscription->connect.state && AS_NULL_VALUE != subscription->connect.driver_request);
+    as_persistent_subscription_close(subscription);
+    subscription = NULL;
+    as_counter *later;
+    CHECK_I64(as_client_add_counter(R.rig.client, 1000, NULL, 0, "later", &later), AS_OK); /* both were answered */
+    UNTIL(&R.rig, publications_at_the_driver() == before);
+    as_counter_close(later);
+    close_all();
+}
+
 static void a_missing_publisher_is_told_once_and_the_replay_goes_on(void)
 {
     client_rig_open();
@@ -630,6 +660,7 @@ int main(void)
     RUN(an_archive_that_restarts_while_live_is_not_missed);
     RUN(an_archive_that_restarts_while_replaying_goes_on_there);
     RUN(a_connect_that_times_out_is_told_and_tried_again);
+    RUN(closed_while_it_connects_it_leaves_nothing);
     RUN(a_missing_publisher_is_told_once_and_the_replay_goes_on);
     RUN(what_cannot_work_fails_for_good);
     RUN(options_are_checked);

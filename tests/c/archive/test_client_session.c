@@ -20,6 +20,18 @@ static void connects_and_closes(void)
     close_both();
 }
 
+/* They do the work that is waited for. */
+static void agents_that_have_no_thread_run_without_pause(void)
+{
+    open_both();
+    for (int i = 0; i < 100; i++)
+    {
+        asi_client_session_idle(asi_archive_client_session(client), 0);
+    }
+    CHECK_I64(asi_archive_client_session(client)->idle.idle_count, 0);
+    close_both();
+}
+
 static void numbers_are_asked_and_answered(void)
 {
     open_both();
@@ -330,6 +342,7 @@ int main(void)
 {
     RUN(every_error_code_reaches_the_caller);
     RUN(connects_and_closes);
+    RUN(agents_that_have_no_thread_run_without_pause);
     RUN(numbers_are_asked_and_answered);
     RUN(replays_are_bounded_or_not);
     RUN(listings_end_by_count_or_by_unknown);

@@ -13,6 +13,28 @@ static int64_t count_responses(const raw_session *session, int64_t correlation_i
     return count;
 }
 
+static int64_t size_of_segment(int64_t id, int64_t base)
+{
+    char path[AS_PATH_MAX + 64];
+    struct stat status;
+    snprintf(path, sizeof(path), "%s/%lld-%lld.rec", rig.archive_dir, (long long)id, (long long)base);
+    CHECK_I64(stat(path, &status), 0);
+    return status.st_size;
+}
+
+/* Where holes can't be made, the end of the last segment is cut off and put back. */
+static void a_truncate_keeps_the_length_of_the_last_segment(void)
+{
+    open_on_failing_disk(EIO, false);
+    raw_session *session = raw_connect(&rig);
+    const int64_t id = make_recording(session, 7002);
+    asi_codec_request request = at(ASI_CODEC_TRUNCATE_RECORDING, id, RIG_SEGMENT_LENGTH + 5 * FRAME);
+    CHECK(NULL == disk.ops.punch && ASI_CODEC_OK == run_to_end(session, &request));
+    CHECK_I64(size_of_segment(id, RIG_SEGMENT_LENGTH), RIG_SEGMENT_LENGTH);
+    raw_close(session);
+    rig_close(&rig);
+}
+
 static void a_truncate_that_fails_changes_nothing(void)
 {
     open_on_failing_disk(EIO, false);
@@ -224,6 +246,7 @@ static void files_that_stay_are_told_one_by_one(void)
 
 int main(void)
 {
+    RUN(a_truncate_keeps_the_length_of_the_last_segment);
     RUN(a_truncate_that_fails_changes_nothing);
     RUN(a_full_disk_is_told_as_such);
     RUN(a_disk_that_dies_leaves_whole_recordings);

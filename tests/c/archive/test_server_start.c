@@ -1,5 +1,7 @@
 /* Goal: an archive starts where it may and says why where it may not; its counters exist; it ends with its driver. Method: an
  * invoked archive over a rig (server_rig.h). Names carry the scenario of Spec: 08 §19. */
+#define DRIVER_PAGE_SIZE 16384
+#define RIG_SET_DRIVER(config) CHECK_I64(as_driver_config_set(config, "aeron.file.page.size", "16k"), AS_OK)
 #include "server_rig.h"
 #include "wire/command.h"
 
@@ -158,6 +160,19 @@ static void folders_of_others(void)
     rig_close(&rig);
 }
 
+/* 8192 bytes and a megabyte of errors are whole pages of 4096 bytes, and no whole ones of the driver's. */
+static void the_mark_file_has_whole_pages_of_the_driver(void)
+{
+    rig_open(&rig);
+    rig_open_archive(&rig);
+    asi_mark_info info;
+    struct stat status;
+    CHECK_I64(asi_mark_read_untrusted(rig.archive_dir, &info), AS_OK);
+    CHECK_I64(stat(info.path, &status), 0);
+    CHECK_I64(status.st_size, asi_align_i64(8192 + 1048576, DRIVER_PAGE_SIZE));
+    rig_close(&rig);
+}
+
 /* What AeronStat shows of a stock archive, in its order; errors are counted by the driver there. */
 static void counters_are_those_of_a_stock_archive(void)
 {
@@ -213,6 +228,7 @@ int main(void)
     RUN(archives_that_can_not_open_say_why);
     RUN(s80_a_folder_has_one_archive);
     RUN(folders_of_others);
+    RUN(the_mark_file_has_whole_pages_of_the_driver);
     RUN(counters_are_those_of_a_stock_archive);
     return 0;
 }

@@ -227,23 +227,32 @@ static void the_writer_is_synced(void)
     }
 }
 
-static void fault_at_creation(void)
+static void fault_at_creation_of(bool stays_broken)
 {
     asi_catalog *catalog = NULL;
     for (int64_t fail_at = 1; NULL == catalog; fail_at++)
     {
         CHECK(fail_at < 100);
         const char *scratch = scratch_folder();
+        char begun[AS_PATH_MAX];
+        snprintf(begun, sizeof(begun), "%s/" ASI_CATALOG_FILE ".new", scratch);
         failing_files files;
-        failing_files_init(&files, fail_at, EIO, true);
+        failing_files_init(&files, fail_at, EIO, stays_broken);
         catalog = catalog_open(&files.ops, scratch, 4096, 2, AS_CHECKSUM_NONE);
         CHECK(NULL != catalog || 0 == files.open_count);
+        CHECK(stays_broken || !asi_file_exists(begun));
         asi_catalog_close(catalog);
         asi_catalog *after = catalog_open(asi_file_ops_posix(), scratch, 4096, 2, AS_CHECKSUM_NONE);
         CHECK(NULL != after);
         CHECK_I64(asi_catalog_next_recording_id(after), 0);
         asi_catalog_close(after);
     }
+}
+
+static void fault_at_creation(void)
+{
+    fault_at_creation_of(false);
+    fault_at_creation_of(true);
 }
 
 int main(void)
