@@ -249,10 +249,12 @@ def test_two_archives_of_one_folder(driver: MediaDriver, archive_dir: Path, *, e
         assert archive_is_live(archive_dir)
         assert first.failure is None
         assert (first.pid == os.getpid()) is embedded
+        assert repr(first) == f"<ArchiveServer {archive_dir}>"
         with pytest.raises(PeerError, match=str(archive_dir)):
             ArchiveServer(archive_dir, driver.aeron_dir, settings=SETTINGS, embedded=False)
         assert archive_is_live(archive_dir)
     assert not archive_is_live(archive_dir)
+    assert repr(first) == f"<ArchiveServer {archive_dir} closed>"
 
 
 def test_settings_of_child_processes_are_not_for_other_users(aeron_dir: Path, archive_dir: Path) -> None:

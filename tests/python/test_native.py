@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import inspect
 import math
 import multiprocessing
 import signal
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+import aeron_spark
 from aeron_spark import AeronError, Client, ClosedError, MediaDriver, UsageError, types
 from aeron_spark._native._lib import lib
 from aeron_spark._native.check import check, nanoseconds
@@ -236,3 +238,24 @@ def test_interpreter_end_closes_what_was_forgotten(aeron_dir: Path) -> None:
 def test_driver_settings_are_checked(aeron_dir: Path) -> None:
     with pytest.raises(UsageError, match=r"term\.buffer\.length|TERM_BUFFER_LENGTH"):
         MediaDriver(aeron_dir, settings={"aeron.ipc.term.buffer.length": "65k"})
+
+
+def test_numbers_that_calls_take_by_default() -> None:
+    """Programs rest on them: on how long a call blocks, and how much a poll takes."""
+    found: dict[str, set[float]] = {}
+    for of in (getattr(aeron_spark, name) for name in aeron_spark.__all__):
+        for _, function in inspect.getmembers(of, inspect.isfunction) if inspect.isclass(of) else ():
+            for one in inspect.signature(function).parameters.values():
+                if type(one.default) in {int, float}:
+                    found.setdefault(one.name, set()).add(one.default)
+    assert found == {
+        "timeout": {0.0, 10.0},
+        "limit": {256},
+        "row_capacity": {65_536},
+        "byte_capacity": {16 << 20},
+        "keepalive_interval": {0.5},
+        "skew": {1.0},
+        "stream_id": {100},
+        "source_stream_id": {10},
+        **{name: {0} for name in ("code", "since_ms", "min_recording_id", "from_recording_id")},
+    }
