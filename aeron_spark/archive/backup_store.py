@@ -167,7 +167,6 @@ class _LocalStore:
         part = f"{INCOMING}/{secrets.token_hex(8)}.part"
         with self.create(part, len(data), 0) as writer:
             writer.write(memoryview(data))
-            writer.finish()
         with self._failures(name):
             if is_durable:
                 sync_path(self.path / part)

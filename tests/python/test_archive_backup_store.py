@@ -10,6 +10,7 @@ import contextlib
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -170,3 +171,21 @@ def test_a_backup_that_dies_at_any_step_leaves_one_whole(
     assert (
         is_first or (False, True, new) in seen
     )  # the moment in which HDFS has deleted the one, and not renamed the other
+
+
+def test_a_rate_bounds_all_bytes_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pause is no credit for what comes behind it."""
+    now = 0.0
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    monkeypatch.setattr(backup_module, "time", SimpleNamespace(monotonic=lambda: now, sleep=sleep))
+    limiter = backup_module.Limiter(100)
+    for _ in range(10):
+        limiter.take(50)
+    assert now == 5.0
+    now += 100
+    limiter.take(50)
+    assert now == 105.5

@@ -10,12 +10,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql.streaming.datasource import ReadMaxBytes
 
 from aeron_spark.errors import UsageError
 from aeron_spark.spark.listener import Lag, LagListener, lag, total
-from aeron_spark.spark.planning.lag import source_metrics
+from aeron_spark.spark.planning.lag import _seconds, source_metrics
 from tests.kit import dirs
 from tests.spark import recorded
 from tests.spark.readers import Follower, read
@@ -154,3 +155,10 @@ def test_with_the_folder_a_batch_that_is_run_again_tells_its_lag(folder: Path, l
         assert lag(progress_of(end, latest), folder) == lag(progress_of(end, full), folder)
         assert total(lag(progress_of(end, latest), folder)).bytes != 0
         assert lag(progress_of(full, latest), folder) == {key: Lag(bytes=0, messages=0, seconds=0.0) for key in (0, 1)}
+
+
+@pytest.mark.parametrize(("times", "seconds"), [([None, 5], None), ([5, None], None), ([5, 1_000_000_005], 1.0)])
+def test_seconds_need_both_times(times: list[int | None], seconds: float | None) -> None:
+    """The newest message may not be in the time index yet, the oldest no longer."""
+    folder: Any = SimpleNamespace(index_times_at=lambda *_: pa.array(times, pa.timestamp("ns", "UTC")))
+    assert _seconds(folder, 0, 0, 64) == seconds
