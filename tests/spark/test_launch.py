@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from aeron_spark import Client, MediaDriver, UsageError
+from aeron_spark import Client, MediaDriver, UsageError, WaitTimeoutError
 from aeron_spark.driver import is_driver_active
 from aeron_spark.spark import launch
 from tests.kit import dirs
@@ -113,3 +113,15 @@ def _check_refused(default: Path, why: str, monkeypatch: pytest.MonkeyPatch) -> 
         with pytest.raises(UsageError, match=why):
             call()
     assert launch.ensure_driver(None, application="test", may_launch=True) == str(launch.own_folder() / "test")
+
+
+def test_one_process_at_a_time_starts_drivers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launch, "own_folder", lambda: tmp_path)
+    monkeypatch.setattr(launch, "LOCK_TIMEOUT_SECONDS", -1.0)
+    for _ in range(2):
+        with (
+            launch._locked(),
+            pytest.raises(WaitTimeoutError, match="another process has held the lock"),
+            launch._locked(),
+        ):
+            pass
