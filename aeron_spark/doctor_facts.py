@@ -63,6 +63,8 @@ DEFAULTS: Mapping[str, str] = {
     "aeron.spark.archive.credentials.file": "",
 }
 
+#: That Spark runs on.
+LEAST_JAVA = 17
 _MAX_PORT = 65535
 _T = TypeVar("_T")
 _U = TypeVar("_U")
@@ -347,12 +349,17 @@ def _kernel_limit(name: str) -> int | None:
 def _java(environment: Mapping[str, str]) -> tuple[str | None, bool, int | None]:
     """Its path, whether it is that of a package, its version."""
     path, is_bundled = _java_path(environment)
-    return path, is_bundled, None if path is None else _java_version(path)
+    return path, is_bundled, None if path is None else java_version(path)
+
+
+def own_java(environment: Mapping[str, str]) -> str | None:
+    """The Java that Spark takes, by JAVA_HOME or PATH."""
+    home = environment.get("JAVA_HOME")
+    return str(Path(home) / "bin" / "java") if home else shutil.which("java")
 
 
 def _java_path(environment: Mapping[str, str]) -> tuple[str | None, bool]:
-    home = environment.get("JAVA_HOME")
-    own = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    own = own_java(environment)
     if own is not None:
         return own, False
     with contextlib.suppress(ImportError):
@@ -362,7 +369,8 @@ def _java_path(environment: Mapping[str, str]) -> tuple[str | None, bool]:
     return None, False
 
 
-def _java_version(path: str) -> int | None:
+def java_version(path: str) -> int | None:
+    """As in 17; None where it does not run, or does not tell."""
     match = re.search(r'version "(?:1\.)?(\d+)', _output([path, "-version"]))
     return int(match[1]) if match else None
 

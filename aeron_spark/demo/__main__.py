@@ -99,8 +99,10 @@ def _make_directories() -> tuple[Path, Path]:
         aeron_dir = Path("/dev/shm") / folder.name  # noqa: S108 - where Aeron directories are
         try:
             aeron_dir.mkdir(0o700)
-        except FileExistsError:
+        except OSError as failure:
             folder.rmdir()
+            if not isinstance(failure, FileExistsError):
+                raise
         else:
             return folder, aeron_dir
 

