@@ -51,7 +51,7 @@ class ErrorLogs:
     archive_dirs: list[Path]
     #: What could not be read by the last `news`, and why.
     troubles: dict[Path, Exception] = field(default_factory=dict)
-    _told: dict[tuple[str, Path], dict[tuple[str, str, int, str], int]] = field(default_factory=dict)
+    _told: dict[tuple[str, Path], set[tuple[tuple[str, str, int, str], int]]] = field(default_factory=dict)
 
     def read(self) -> list[LoggedError]:
         """Every distinct error, by the time of its last observation. AeronError, OSError: a directory cannot be read."""
@@ -67,9 +67,9 @@ class ErrorLogs:
             except (AeronError, OSError) as error:
                 self.troubles[path] = error
                 continue
-            told = self._told.get((module, path), {})
-            fresh += (one for one in found if told.get(one.key) != one.count)
-            self._told[module, path] = {one.key: one.count for one in found}
+            told = self._told.get((module, path), set())
+            fresh += (one for one in found if (one.key, one.count) not in told)
+            self._told[module, path] = {(one.key, one.count) for one in found}
         return _by_time(fresh)
 
     def _places(self) -> list[tuple[str, Path]]:

@@ -259,12 +259,13 @@ def show_counters(
 ) -> int:
     """Read a driver's directory and show it, once or until Ctrl-C.
 
-    Each time the directory is opened anew, so a driver that was started again is followed. A directory whose driver is dead
-    is shown, too; then raises PeerError.
+    Each time the directory is opened anew, so a driver that was started again is followed, and has no rates yet. A directory
+    whose driver is dead is shown, too; then raises PeerError.
     """
     if options.watch is not None and not options.watch > 0:
         raise UsageError(f"--watch takes a number of seconds above 0, not {options.watch}")
     before: Before | None = None
+    started_ms = 0
     try:
         while True:
             with open_counters(options.dir) as counters:
@@ -273,13 +274,13 @@ def show_counters(
                 with _screen() if is_screen else nullcontext():
                     if not options.json:
                         _head(counters.aeron_dir, driver, again=before is not None and not is_screen)
-                    show(value, before)
+                    show(value, before if driver.start_timestamp_ms == started_ms else None)
                 sys.stdout.flush()
                 _check_alive(counters.aeron_dir, driver)
             if options.watch is None:
                 return 0
             time.sleep(options.watch)
-            before = Before(value=value, seconds=time.monotonic() - at)
+            before, started_ms = Before(value=value, seconds=time.monotonic() - at), driver.start_timestamp_ms
     except KeyboardInterrupt:
         return 0
 

@@ -103,4 +103,6 @@ def _print(found: Any, *, as_json: bool) -> int:
                     ([column.show(row) for column in view.columns] for row in rows),
                 )
             print()
+        for what, count in found.left_out.items():
+            print(f"{count:,} {what} left out")
     return int(any(one.state in {ServerState.UNREADABLE, ServerState.DEAD} for one in found.servers))

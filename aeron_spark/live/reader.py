@@ -56,8 +56,8 @@ class Reader:
         monotonic_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._clock_s, self._monotonic_s = clock_s, monotonic_s
-        self._drivers = [_Driver(Path(one)) for one in dict.fromkeys(str(each) for each in dirs)]
-        self._archives = [_Archive(Path(one), monotonic_s) for one in dict.fromkeys(str(each) for each in archive_dirs)]
+        self._drivers = [_Driver(one) for one in dict.fromkeys(map(Path, dirs))]
+        self._archives = [_Archive(one, monotonic_s) for one in dict.fromkeys(map(Path, archive_dirs))]
 
     def snapshot(self) -> Snapshot:
         """What there is now."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 from aeron_spark.metrics.table import TABLE, Kind
 from aeron_spark.texts import escaped
 
@@ -21,9 +24,9 @@ def cut(text: str) -> str:
     return text if text.isprintable() else "".join(one if one.isprintable() else "\ufffd" for one in text)
 
 
-def directory_label(path: object) -> str:
-    """A directory's name as the value of a label: whole, so that two are never one, and printable."""
-    return escaped(str(path)[:_MAX_PATH])
+def directory_label(path: str | os.PathLike[str]) -> str:
+    """A directory's name as the value of a label: whole, so that two are never one, printable, and without a / at its end."""
+    return escaped(str(Path(path))[:_MAX_PATH])
 
 
 class Samples:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 
 from aeron_spark.errors import AeronError
 from aeron_spark.metrics.archive import ArchiveMetrics
@@ -19,8 +20,8 @@ class Scraper:
     def __init__(self, dirs: _Paths, archive_dirs: _Paths = (), *, max_series: int = MAX_SERIES) -> None:
         self._max_series = max_series
         self._targets: list[tuple[str, DriverMetrics | ArchiveMetrics]] = [
-            *(("driver", DriverMetrics(path)) for path in dict.fromkeys(str(one) for one in dirs)),
-            *(("archive", ArchiveMetrics(path)) for path in dict.fromkeys(str(one) for one in archive_dirs)),
+            *(("driver", DriverMetrics(path)) for path in dict.fromkeys(map(Path, dirs))),
+            *(("archive", ArchiveMetrics(path)) for path in dict.fromkeys(map(Path, archive_dirs))),
         ]
 
     def scrape(self) -> Samples:

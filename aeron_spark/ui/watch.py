@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Generic, TypeVar
 
 from aeron_spark import doctor, doctor_facts
@@ -43,7 +44,7 @@ class Watch:
     """Directories of drivers and folders of archives. Any number of threads."""
 
     def __init__(self, dirs: Sequence[str], archive_dirs: Sequence[str]) -> None:
-        self.dirs, self._archive_dirs = list(dict.fromkeys(dirs)), list(dict.fromkeys(archive_dirs))
+        self.dirs, self._archive_dirs = _distinct(dirs), _distinct(archive_dirs)
         self.archives = [directory_label(one) for one in self._archive_dirs]
         """As facts name the folders."""
         self._reader = Reader(self.dirs, self._archive_dirs)
@@ -77,6 +78,10 @@ class Watch:
             found += doctor.check(doctor_facts.gather(directory, defines=[f"aeron.archive.dir={folder}"]))
         levels = ("error", "warn", "ok")
         return sorted(dict.fromkeys(found), key=lambda one: levels.index(one.level))
+
+
+def _distinct(paths: Sequence[str]) -> list[str]:
+    return [str(one) for one in dict.fromkeys(map(Path, paths))]
 
 
 def _driver_of(folder: str) -> str | None:

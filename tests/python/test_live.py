@@ -297,7 +297,7 @@ def test_counters_beyond_the_limit_are_counted_and_those_of_servers_and_streams_
 
 
 def test_recordings_beyond_the_limit_are_counted_and_active_ones_kept(
-    archive_dir: Path, monkeypatch: pytest.MonkeyPatch
+    archive_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(reader_module, "_MAX_ROWS", 3)
     recordings = [
@@ -313,6 +313,8 @@ def test_recordings_beyond_the_limit_are_counted_and_active_ones_kept(
     shown = facts(Reader([], [archive_dir]).snapshot())
     assert [one.recording_id for one in shown.recordings] == [1, 6, 7]
     assert shown.left_out == {"recordings": 5}
+    assert main(["top", "--archive-dir", str(archive_dir), "--once", "--interval", "0.1"]) == 0
+    assert capsys.readouterr().out.endswith("\n5 recordings left out\n")
 
 
 def test_errors_and_losses_beyond_the_limit_are_counted(driver: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -122,6 +122,15 @@ def test_errors_that_left_a_log_are_forgotten(driver: MediaDriver, monkeypatch: 
     assert [one.message for one in logs.news()] == ["first"]
 
 
+def test_errors_with_one_text_and_time_are_news_once(driver: MediaDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Texts come from other hosts: two whose lines differ in what is not shown."""
+    held = [ErrorEntry(count=count, first_ms=1, last_ms=1, text=text) for count, text in ((1, "one"), (2, "one\n"))]
+    monkeypatch.setattr(Counters, "errors", lambda _: held)
+    logs = ErrorLogs(dirs=[driver.aeron_dir], archive_dirs=[])
+    assert [one.count for one in logs.news()] == [1, 2]
+    assert logs.news() == []
+
+
 def test_a_directory_that_is_not_there_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["logs", "--dir", str(tmp_path / "none")]) == 1
     assert f"no driver's files in {tmp_path}/none" in capsys.readouterr().err

@@ -8,8 +8,10 @@ import signal
 import struct
 import subprocess
 import sys
+import time
 from argparse import Namespace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -17,6 +19,7 @@ import pytest
 
 from aeron_spark import Client, MediaDriver
 from aeron_spark.cli import backlog as backlog_verb
+from aeron_spark.cli import common
 from aeron_spark.cli.__main__ import main
 from aeron_spark.cli.common import Before
 from aeron_spark.counters import CounterRow
@@ -189,6 +192,28 @@ def test_watching_tells_when_the_driver_goes(aeron_dir: Path) -> None:
     _, err = watching.communicate(timeout=30)
     assert watching.returncode == 1
     assert "is gone" in err
+
+
+def test_a_driver_that_was_started_again_has_no_rates_yet(
+    aeron_dir: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its counters have the numbers of the ones before, which had counted for longer."""
+    drivers = [native.driver(aeron_dir)]
+    with Client(aeron_dir) as client, client.add_publication("aeron:ipc", 10):
+        pass
+
+    def restart(_seconds: float) -> None:
+        if len(drivers) > 1:
+            raise KeyboardInterrupt
+        drivers[0].stop()
+        drivers.append(native.driver(aeron_dir))
+
+    monkeypatch.setattr(common, "time", SimpleNamespace(time=time.time, monotonic=time.monotonic, sleep=restart))
+    assert main(["stat", "--dir", str(aeron_dir), "--watch"]) == 0
+    drivers[1].stop()
+    looks = capsys.readouterr().out.split("\n\n")
+    assert [f"driver pid {driver.pid}" in look for driver, look in zip(drivers, looks, strict=True)] == [True, True]
+    assert "a second" not in looks[1]
 
 
 def test_elsewhere_lives_a_driver(driver: MediaDriver, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -256,6 +256,19 @@ def test_long_names_of_directories_are_whole(tmp_path: Path) -> None:
     assert Watch([], [str(one) for one in folders]).archives == [str(one) for one in folders]
 
 
+def test_a_slash_at_the_end_names_no_other_directory(aeron_dir: Path, archive_dir: Path) -> None:
+    """A shell adds it where it completes a name. Rules compare figures by their directory."""
+    with MediaDriver(aeron_dir, settings=SHARED), native.archive(aeron_dir, archive_dir):
+        twice, folders = [f"{aeron_dir}/", str(aeron_dir)], [f"{archive_dir}/", str(archive_dir)]
+        found = families(Scraper(twice, folders).scrape())
+        assert {sample.labels["dir"] for one in found.values() for sample in one.samples} == {twice[1], folders[1]}
+        shown = facts(Reader(twice, folders).snapshot())
+        assert [(one.kind, one.path) for one in shown.servers] == [("driver", twice[1]), ("archive", folders[1])]
+        page = Watch(twice, folders)
+        assert (page.dirs, page.archives) == ([twice[1]], [folders[1]])
+        assert page.folder(0) == folders[1]
+
+
 def test_directories_come_and_go(aeron_dir: Path, tmp_path: Path, rng: random.Random) -> None:
     garbage, pipe, gone = tmp_path / "garbage", tmp_path / "pipe", tmp_path / "gone"
     for one in (garbage, pipe):
