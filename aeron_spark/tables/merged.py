@@ -26,8 +26,6 @@ __all__ = ["MEMORY_BYTES", "Merged", "Part", "Run", "merge"]
 
 #: Of all recordings' pieces together, about; each is read ahead by one.
 MEMORY_BYTES = 64 << 20
-#: Bytes of rows that are put in order at once, about: a column of Arrow holds less than 2 GiB.
-MOST_BYTES = 1 << 30
 _EARLIEST = np.iinfo(np.int64).min
 
 #: The batches of one piece of a recording, with their errors; and how to read it.
@@ -146,7 +144,9 @@ def _sorted(parts: Sequence[tuple[int, np.ndarray, pa.RecordBatch]]) -> Iterator
     times = np.concatenate([of_run for _, of_run, _ in parts])
     part_of = np.repeat(np.arange(len(parts)), [len(of_run) for _, of_run, _ in parts])
     order = times.argsort(kind="stable")
-    if sum(rows.nbytes for _, _, rows in parts) > MOST_BYTES:
+    combined = pa.Table.from_batches([rows for _, _, rows in parts]).combine_chunks().to_batches()
+    if len(combined) > 1:  # a column would have more than 2 GiB
+        del combined
         early = np.bincount(part_of[order[: len(order) // 2]], minlength=len(parts)).tolist()
         halves = zip(parts, early, strict=True)
         cut = [((run, at[:n], rows.slice(0, n)), (run, at[n:], rows.slice(n))) for (run, at, rows), n in halves]
@@ -154,8 +154,7 @@ def _sorted(parts: Sequence[tuple[int, np.ndarray, pa.RecordBatch]]) -> Iterator
             yield from _sorted([part for part in half if len(part[1])])
         return
     runs = np.array([number for number, _, _ in parts], np.int32)[part_of]
-    batch = pa.Table.from_batches([rows for _, _, rows in parts]).combine_chunks().to_batches()[0]
-    yield Part(times[order], runs[order], batch.take(pa.array(order)))
+    yield Part(times[order], runs[order], combined[0].take(pa.array(order)))
 
 
 class Merged(Closing):

@@ -53,6 +53,5 @@ def test_a_merge_of_more_than_a_column_can_have(aeron_folder: RecordedFolder, mo
         whole = pa.Table.from_batches(list(found))
     assert whole.num_rows == 120
     monkeypatch.setattr(merged, "pa", Chunked())
-    monkeypatch.setattr(merged, "MOST_BYTES", Chunked.LIMIT, raising=False)
     with table.by_time() as found:
         assert pa.Table.from_batches(list(found)).equals(whole)
