@@ -31,7 +31,6 @@ from aeron_spark.archive.tools import Catalog, VerifyOutcome
 from aeron_spark.cli.__main__ import main
 from aeron_spark.errors import AeronError, DataLossError, StorageError, UsageError
 from aeron_spark.types import RecordChecksum
-from tests.kit import s3
 from tests.kit.payload import RESERVED_FACTOR
 from tests.kit.processes import Process
 from tests.kit.wait import wait_until
@@ -686,25 +685,3 @@ def test_a_disk_that_is_too_small_is_told_before_anything_is_written(
     with pytest.raises(StorageError, match="1,000 are free"):
         restored(saved, tmp_path / "restored")
     assert not (tmp_path / "restored").exists()
-
-
-# -- an object store -------------------------------------------------------------------------------------------------------
-
-
-def test_an_object_store(
-    source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", s3.KEYS["access_key"])
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", s3.KEYS["secret_key"])
-    source.grow(SEGMENT_LENGTH // FRAME + 3)
-    with s3.store(tmp_path / "nothing") as store:
-        uri = store.uri.replace("/day?", "/backup?")
-        options = ["--dir", str(source.aeron_dir)]
-        for _ in range(2):
-            assert main(["archive", "backup", str(source.folder), uri, *options]) == 0
-            end = source.grow(SEGMENT_LENGTH // FRAME)
-        assert main(["archive", "restore", uri, str(tmp_path / "restored"), "--json"]) == 0
-    report = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert report["recordings"] == [0]
-    assert_verified(tmp_path / "restored")
-    assert digest(tmp_path / "restored")[1] == end - SEGMENT_LENGTH

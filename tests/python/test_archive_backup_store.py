@@ -1,12 +1,13 @@
 """Goal: a backup in a store that shows a file from its opening on, and moves over a file by deleting it first, is never lost.
 
 Method: a filesystem of pyarrow with HDFS's semantics over a local folder, each step of which fails once, and all later ones:
-as if the process had died there. What is there then is restored, and the next backup finishes.
+as if the process had died there. What is there then is restored, and the next backup finishes. At last a store as it is, by the commands.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,7 +24,9 @@ from aeron_spark.archive import backup_store
 from aeron_spark.archive.backup_files import MANIFEST, NEW_MANIFEST
 from aeron_spark.archive.backup_store import Store, open_backup
 from aeron_spark.archive.restore import restore
+from aeron_spark.cli.__main__ import main
 from aeron_spark.errors import StorageError, UsageError
+from tests.kit import s3
 from tests.python.test_archive_backup import FRAME, Source, assert_verified, digest
 from tests.system.crashes import SEGMENT_LENGTH
 
@@ -189,3 +192,23 @@ def test_a_rate_bounds_all_bytes_together(monkeypatch: pytest.MonkeyPatch) -> No
     now += 100
     limiter.take(50)
     assert now == 105.5
+
+
+def test_an_object_store(
+    servers: ArchivingMediaDriver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", s3.KEYS["access_key"])
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", s3.KEYS["secret_key"])
+    with Archive(aeron_dir=servers.aeron_dir) as archive, s3.store(tmp_path / "nothing") as store:
+        source = Source(servers, archive)
+        source.grow(SEGMENT_LENGTH // FRAME + 3)
+        uri = store.uri.replace("/day?", "/backup?")
+        options = ["--dir", str(source.aeron_dir)]
+        for _ in range(2):
+            assert main(["archive", "backup", str(source.folder), uri, *options]) == 0
+            end = source.grow(SEGMENT_LENGTH // FRAME)
+        assert main(["archive", "restore", uri, str(tmp_path / "restored"), "--json"]) == 0
+    report = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert report["recordings"] == [0]
+    assert_verified(tmp_path / "restored")
+    assert digest(tmp_path / "restored")[1] == end - SEGMENT_LENGTH
