@@ -1,7 +1,8 @@
 """Goal: a backup in a store that shows a file from its opening on, and moves over a file by deleting it first, is never lost.
 
 Method: a filesystem of pyarrow with HDFS's semantics over a local folder, each step of which fails once, and all later ones:
-as if the process had died there. What is there then is restored, and the next backup finishes. At last a store as it is, by the commands.
+as if the process had died there. What is there then is restored, and the next backup finishes. At last a store as it is,
+by the commands.
 """
 
 from __future__ import annotations
