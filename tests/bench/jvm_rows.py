@@ -37,6 +37,8 @@ SINK_TARGETS, SINK_BYTES = {64: 1.3, 256: 1.1}, 192 << 20
 #: Or of prebuilt vectors behind the kernel's copy of the segments' bytes: at 1,024 bytes that copy takes as long as Spark does.
 COPIED_SHARE = 0.8
 FEW_PAIRS, TASKS = 3, 2
+#: Runs of a query before those that count: by then the JVM has compiled it. The first two take half as long again.
+WARM_UPS = 4
 #: Of the recordings: any aggregate of Spark takes 0.1 s of its own, over ten rows, too.
 BYTES = 8 << 30
 ROWS_PER_BATCH = 16_384
@@ -114,6 +116,8 @@ def engine_rows(spark: SparkSession, folder: Path, *, payload: int, rows: int) -
         ("column", sum_of_one, "engine=python", lambda: of("python", sum_of_one), ONE_COLUMN_TARGET, None),
         ("column_scan", sum_of_one, "the C scan of the column", lambda: rate(lambda: scan(folder)), SCAN_TARGET, None),
     ):
+        for _ in range(WARM_UPS):
+            of("jvm", how)
         yield measure(
             f"jvm_{name}_{payload}",
             "rows/s",
