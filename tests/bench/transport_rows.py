@@ -50,6 +50,9 @@ IDLE_STREAMS = 1000
 GB = 1e9
 LOSSES = {"01": 0.001, "1": 0.01, "5": 0.05}
 DELAYS_MS = (1, 20)
+LOSSY_LENGTH = 1344
+#: Of what one lost datagram in each round trip leaves; and of our setting to stock, by loss.
+ONE_GAP_SHARE, AHEAD_TARGETS = 0.9, {"01": 1.0, "1": 1.5, "5": 2.0}
 DRIVER_CORE, CLIENT_CORE = 1, 0
 
 Figures = dict[str, float]
@@ -352,10 +355,10 @@ def lossy_network(port: int, loss: float) -> Iterator[None]:
             libc.setns(before.fileno(), new_network)
 
 
-def lossy_rate(driver: Side, loss: float, delay_ms: int) -> float:
+def lossy_rate(driver: Side, loss: float, delay_ms: int, settings: Mapping[str, str] = BACKOFF) -> float:
     """MB/s that arrive in order through the relay and the firewall."""
     target, entry = free_port(), free_port()
-    with lossy_network(target, loss), dirs.fresh("aeron") as aeron_dir, driver.driver(aeron_dir, BACKOFF):
+    with lossy_network(target, loss), dirs.fresh("aeron") as aeron_dir, driver.driver(aeron_dir, settings):
         relay = Process("relay", [native.bench_program("udp_relay"), str(entry), str(target), str(delay_ms * 1000)])
         relay.wait_ready(lambda: "READY" in relay.stdout())
         figures = load(
@@ -364,7 +367,7 @@ def lossy_rate(driver: Side, loss: float, delay_ms: int) -> float:
             "stream",
             channel=udp(entry),
             sub_channel=udp(target),
-            length=1344,
+            length=LOSSY_LENGTH,
             seconds=2
             * max(1, delay_ms // 6),  # each lost datagram costs a round trip, and some dozens are no measurement
             warmup=200,
@@ -375,31 +378,44 @@ def lossy_rate(driver: Side, loss: float, delay_ms: int) -> float:
 
 
 def losses() -> Iterator[Row]:
-    """Goodput under loss by a firewall rule at the receiver's port and a delay each way by one relay."""
+    """Goodput under loss by a firewall rule at the receiver's port and a delay each way by one relay.
+
+    A driver that asks for one gap at a time gets one lost datagram in a round trip: the limit of the first rows. Those of
+    `ahead` have our setting by which a receiver asks for all gaps of a window.
+    """
     for delay_ms in DELAYS_MS:
         for name, loss in LOSSES.items():
-            config = {
-                **BACKOFF,
-                "client": "ours, bench_load stream",
-                "length": 1344,
-                "loss": loss,
-                "loss_by": "iptables statistic in a network namespace",
-                "delay_ms_each_way": delay_ms,
-                "delay_by": "udp_relay",
-                "cores": "any",
-            }
-            yield measure(
-                f"udp_loss_{name}",
-                "MB/s",
-                lambda loss=loss, delay_ms=delay_ms: lossy_rate(OURS, loss, delay_ms),
-                lambda loss=loss, delay_ms=delay_ms: lossy_rate(PEER, loss, delay_ms),
-                peer_name=PEER_NAME,
-                target=1.0,
-                ours_config=config,
-                peer_config=config,
-                details={"delay_ms": delay_ms},
-                warm=False,
+            one_gap = Limit(
+                of=lambda loss=loss, delay_ms=delay_ms: LOSSY_LENGTH / loss / (2 * delay_ms * 1e-3) / 1e6,
+                scale=1.0,
+                share=ONE_GAP_SHARE,
             )
+            for ahead, settings, target, limit in (
+                ("", BACKOFF, 1.0, one_gap),
+                ("_ahead", {**BACKOFF, "aeron.spark.driver.nak.ahead": "true"}, AHEAD_TARGETS[name], None),
+            ):
+                config = {
+                    "client": "ours, bench_load stream",
+                    "length": LOSSY_LENGTH,
+                    "loss": loss,
+                    "loss_by": "iptables statistic in a network namespace",
+                    "delay_ms_each_way": delay_ms,
+                    "delay_by": "udp_relay",
+                    "cores": "any",
+                }
+                yield measure(
+                    f"udp_loss_{name}{ahead}",
+                    "MB/s",
+                    lambda loss=loss, delay_ms=delay_ms, settings=settings: lossy_rate(OURS, loss, delay_ms, settings),
+                    lambda loss=loss, delay_ms=delay_ms: lossy_rate(PEER, loss, delay_ms),
+                    peer_name=PEER_NAME,
+                    target=target,
+                    ours_config={**settings, **config},
+                    peer_config={**BACKOFF, **config},
+                    details={"delay_ms": delay_ms},
+                    warm=False,
+                    limit=limit,
+                )
 
 
 def cost_run(driver: Side, messages: int, *, counted: bool) -> tuple[float, float]:

@@ -234,6 +234,7 @@ static const setting SETTINGS[] = {
         AS_TERM_MAX_LENGTH, "1g" },
     { "aeron.spark.driver.destinations.max", NULL, KIND_NUMBER, FIELD(destinations_max), 1, 65536, "1024" },
     { "aeron.spark.driver.destinations.per.address.max", NULL, KIND_NUMBER, FIELD(destinations_per_address_max), 1, 65536, "64" },
+    { "aeron.spark.driver.nak.ahead", NULL, KIND_BOOL, FIELD(nak_ahead), NO_RANGE, "false" },
     { "aeron.driver.connect", NULL, KIND_BOOL, FIELD(connect_sockets), NO_RANGE, "true" },
     { "aeron.udp.channel.outgoing.interceptors", "outgoing_interceptors", KIND_TEXT, FIELD(outgoing_interceptors), NO_RANGE,
         "" },

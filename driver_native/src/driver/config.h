@@ -100,6 +100,7 @@ typedef struct asi_driver_settings
     int64_t publication_connection_timeout_ns;
     int64_t status_message_timeout_ns;
     int64_t nak_unicast_delay_ns;
+    bool nak_ahead;                       /* all gaps of a window are requested at once; docs/decisions/56-gaps-ahead.md */
     int64_t nak_unicast_retry_delay_ratio;
     int64_t nak_multicast_max_backoff_ns;
     int64_t nak_multicast_group_size;

@@ -32,6 +32,7 @@ typedef struct rig_options
     int32_t receiver_window;
     bool is_unreliable;
     bool is_group;
+    bool is_ahead;
     bool is_manual_images; /* the test makes images, not the rig */
     bool no_interest;
     asi_congestion_params congestion;
@@ -218,7 +219,7 @@ static inline asi_rx_image *rig_make_image(rx_rig *rig, const asi_command_create
         .liveness_timeout_ns = 10 * RIG_SECOND,
         .is_reliable = !rig->options.is_unreliable,
         .nak_delay = rig->options.is_unreliable ? (asi_nak_delay){ 0 } :
-            (asi_nak_delay){ .is_multicast = rig->options.is_group, .first_ns = RIG_US, .retry_ns = 100 * RIG_US,
+            (asi_nak_delay){ .is_multicast = rig->options.is_group, .is_ahead = rig->options.is_ahead, .first_ns = RIG_US, .retry_ns = 100 * RIG_US,
                 .max_backoff_ns = 10 * RIG_MS, .group_size = 10 },
         .congestion = rig->options.congestion,
         .hwm_counter = asi_counter_addr(&rig->counters, base),

@@ -134,6 +134,7 @@ static void make_settings(sim_plan *plan, const sim_pace *pace, asi_rand *rand)
     settings->max_resend = percent(rand, 50) ? 16 : between(rand, 1, 4);
     settings->retransmit_unicast_delay_ns = percent(rand, 60) ? 0 : between(rand, 50, 1000) * 1000;
     settings->retransmit_unicast_linger_ns = between(rand, 1, 10) * MS;
+    settings->nak_ahead = percent(rand, 50);
     settings->nak_multicast_max_backoff_ns = between(rand, 1, 10) * MS;
     settings->cubic_measure_rtt = percent(rand, 50);
     settings->cubic_tcp_mode = percent(rand, 50);

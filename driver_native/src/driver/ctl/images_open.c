@@ -207,6 +207,7 @@ static void init_image(const image_creation *creation, asi_network_image *image,
         .is_reliable = !is_unreliable,
         .nak_delay = {
             .is_multicast = creation->is_multicast && !is_unreliable,
+            .is_ahead = settings->nak_ahead && !creation->is_multicast && !is_unreliable,
             .first_ns = is_unreliable ? 0 : first_ns,
             .retry_ns = is_unreliable ? 0 : base_ns > ASI_DURATION_MAX_NS / ratio ? ASI_DURATION_MAX_NS : base_ns * ratio,
             .max_backoff_ns = settings->nak_multicast_max_backoff_ns,

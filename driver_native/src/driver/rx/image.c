@@ -41,7 +41,7 @@ void asi_rx_image_init(asi_rx_image *image, const asi_log *log, const asi_rx_ima
         .position_counter = params->position_counter,
         .naks_counter = params->naks_counter,
         .counters = params->counters,
-        .loss = { .delay = params->nak_delay, .rand = params->rand },
+        .loss = { .delay = params->nak_delay, .rand = params->rand, .ahead_deadline_ns = INT64_MAX },
         .rebuild_position = join_position,
         .floor_position = join_position,
         .next_sm_position = join_position,
@@ -497,6 +497,11 @@ void asi_rx_image_publish_gap(asi_rx_image *image, const asi_gap *gap)
     asi_store_release_i64(&schedule->change_end, change);
 }
 
+bool asi_rx_image_is_gap_taken(const asi_rx_image *image)
+{
+    return asi_load_relaxed_i64(&image->last_gap_change) == asi_load_relaxed_i64(&image->gap_schedule.change_end);
+}
+
 bool asi_rx_image_poll_gap(asi_rx_image *image, asi_gap *gap)
 {
     const asi_gap_schedule *schedule = &image->gap_schedule;
@@ -515,7 +520,7 @@ bool asi_rx_image_poll_gap(asi_rx_image *image, asi_gap *gap)
     {
         return false;
     }
-    image->last_gap_change = change;
+    asi_store_relaxed_i64(&image->last_gap_change, change);
     *gap = found;
     return true;
 }

@@ -57,6 +57,7 @@ typedef struct asi_sm_schedule
 typedef struct asi_nak_delay
 {
     bool is_multicast;        /* random backoff instead of the two delays below */
+    bool is_ahead;            /* gaps behind the first one are requested, too */
     int64_t first_ns;
     int64_t retry_ns;
     int64_t max_backoff_ns;   /* multicast */
@@ -72,6 +73,10 @@ typedef struct asi_loss_detector
     int64_t scanned_hwm;      /* receiver's position when the active gap was measured */
     int64_t scanned_packet_ns;
     int32_t repeats;          /* number of requests for the gap */
+    int64_t requested_ns;     /* when it was requested last; INT64_MIN: not yet */
+    int64_t asked_position;   /* what is missing between the active gap and here has been requested, once */
+    int64_t ahead_position;   /* of the first gap from there on */
+    int64_t ahead_deadline_ns; /* when to request it, or to look for it; INT64_MAX: when data has arrived */
 } asi_loss_detector;
 
 typedef struct asi_rx_image_connection
@@ -124,6 +129,7 @@ typedef struct asi_rx_image
     alignas(ASI_CACHE_LINE) int64_t last_packet_ns; /* accepted data and heartbeats only */
     int64_t hwm;                /* value of rcv-hwm; others could write the counter itself */
     int64_t rtt_ns;             /* last measured; initial_rtt_ns when not measuring */
+    int64_t last_gap_change;    /* the last change_end that was handled */
     bool is_end_of_stream;      /* every connection has reported it; position in the log's metadata */
     bool is_revoked;
     bool is_left_behind;     /* see asi_rx_image_on_setup */
@@ -133,7 +139,6 @@ typedef struct asi_rx_image
     /* Private to the receiver. */
     alignas(ASI_CACHE_LINE) int64_t sm_deadline_ns; /* up to is_measuring_rtt: fields that an idle cycle reads */
     int64_t last_sm_change;     /* the last change_end that was handled */
-    int64_t last_gap_change;
     int64_t last_rttm_ns;
     int64_t rtt_timeout_ns;
     bool is_measuring_rtt;
@@ -218,6 +223,8 @@ void asi_rx_image_fill_gap(asi_rx_image *image, const asi_gap *gap);
 /* --- exchange between conductor and receiver --- */
 
 void asi_rx_image_publish_gap(asi_rx_image *image, const asi_gap *gap);
+/* The conductor's: true when the receiver has taken the last published gap. */
+bool asi_rx_image_is_gap_taken(const asi_rx_image *image);
 /* True, with the gap, when it has changed since the last call. */
 bool asi_rx_image_poll_gap(asi_rx_image *image, asi_gap *gap);
 void asi_rx_image_publish_sm(asi_rx_image *image, int64_t position, int32_t window);

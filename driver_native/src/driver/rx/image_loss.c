@@ -8,6 +8,8 @@
 
 #define STEADY_REPEATS 64
 #define LONGEST_RETRY_NS 100000000LL
+/* For how long a sender does not repeat a resend, unless another one came between. Spec: 04 §7.4 */
+#define RESEND_LINGER_NS 10000000LL
 
 static int32_t word_at(const asi_log *log, const uint8_t *at)
 {
@@ -109,8 +111,16 @@ static bool is_as_before(const asi_rx_image *image, const asi_gap *gap)
     return is_same_gap(active, gap) || (gap->length == image->max_window && active->length == gap->length);
 }
 
-/* True when the gap is a new one. */
-static bool on_gap(asi_rx_image *image, const asi_gap *gap, int64_t now_ns, asi_gap *published)
+/* A sender that keeps one resend only ignores requests for the active gap while its resend is on the way, but not behind one for
+ * another gap. */
+static void postpone_retry(asi_loss_detector *detector)
+{
+    const int64_t earliest_ns = detector->requested_ns + RESEND_LINGER_NS;
+    detector->deadline_ns = detector->deadline_ns > earliest_ns ? detector->deadline_ns : earliest_ns;
+}
+
+/* True when the gap, which ends at `end`, is a new one. */
+static bool on_gap(asi_rx_image *image, const asi_gap *gap, int64_t end, int64_t now_ns, asi_gap *published)
 {
     asi_loss_detector *detector = &image->loss;
     const bool is_new = !is_as_before(image, gap);
@@ -119,16 +129,70 @@ static bool on_gap(asi_rx_image *image, const asi_gap *gap, int64_t now_ns, asi_
     detector->repeats = is_elsewhere ? 0 : detector->repeats; /* data arrived */
     if (is_new)
     {
-        detector->deadline_ns = now_ns + asi_nak_first_delay_ns(detector);
+        const bool is_asked = end <= detector->asked_position;
+        detector->requested_ns = is_asked ? now_ns : INT64_MIN;
+        detector->deadline_ns = now_ns + (is_asked ? asi_nak_retry_delay_ns(detector) : asi_nak_first_delay_ns(detector));
+        postpone_retry(detector);
     }
     if (now_ns >= detector->deadline_ns)
     {
         asi_rx_image_publish_gap(image, gap);
         *published = *gap;
+        detector->requested_ns = now_ns;
         detector->deadline_ns = now_ns + backed_off_ns(detector, asi_nak_retry_delay_ns(detector));
         detector->repeats++;
     }
     return is_new;
+}
+
+/* Requests the next gap behind the active one when the receiver has taken the last request, so that one round trip fills all gaps
+ * of a window. Each is requested once; what is still missing when it is the active gap is requested again as that. */
+static void request_ahead(
+    asi_rx_image *image, const uint8_t *term, int64_t term_base, int32_t limit, int64_t now_ns, asi_gap *published)
+{
+    asi_loss_detector *detector = &image->loss;
+    const int64_t active_end = term_base + detector->active.term_offset + detector->active.length;
+    const int64_t from = detector->asked_position > active_end ? detector->asked_position : active_end;
+    asi_gap gap = { .term_id = detector->active.term_id };
+    gap.term_offset = asi_gap_scan_untrusted(
+        &image->log, term, (int32_t)(from - term_base), limit, image->max_window, &gap.length);
+    const int64_t position = term_base + gap.term_offset;
+    detector->asked_position = position;
+    if (0 == gap.length)
+    {
+        detector->ahead_deadline_ns = INT64_MAX;
+        return;
+    }
+    if (position != detector->ahead_position || INT64_MAX == detector->ahead_deadline_ns)
+    {
+        detector->ahead_position = position;
+        detector->ahead_deadline_ns = now_ns + asi_nak_first_delay_ns(detector);
+    }
+    if (now_ns >= detector->ahead_deadline_ns && asi_rx_image_is_gap_taken(image))
+    {
+        asi_rx_image_publish_gap(image, &gap);
+        *published = gap;
+        detector->asked_position = position + gap.length;
+        detector->ahead_deadline_ns = now_ns;
+        postpone_retry(detector);
+    }
+}
+
+static void look_ahead(
+    asi_rx_image *image, const uint8_t *term, int64_t term_base, int32_t limit, int64_t now_ns, asi_gap *published)
+{
+    if (!image->loss.delay.is_ahead || image->loss.active.length == image->max_window) /* that was not sent yet */
+    {
+        image->loss.ahead_deadline_ns = INT64_MAX;
+    }
+    else if (published->length > 0) /* the active gap's request takes this cycle */
+    {
+        image->loss.ahead_deadline_ns = now_ns;
+    }
+    else
+    {
+        request_ahead(image, term, term_base, limit, now_ns, published);
+    }
 }
 
 /* A subscriber may be ahead of the rebuild by what it has read since the last cycle, at most to the end of the receiver's current
@@ -149,7 +213,7 @@ static bool is_measured(const asi_rx_image *image, int64_t position, int64_t hwm
     const asi_loss_detector *detector = &image->loss;
     const int32_t offset = (int32_t)(position & (log->term_length - 1));
     return hwm == detector->scanned_hwm && packet_ns == detector->scanned_packet_ns && now_ns < detector->deadline_ns &&
-        detector->active.length > 0 && offset == detector->active.term_offset &&
+        now_ns < detector->ahead_deadline_ns && detector->active.length > 0 && offset == detector->active.term_offset &&
         detector->active.term_id == asi_log_term_id_of_position(position, log->position_bits, log->initial_term_id) &&
         word_at(log, log->terms[asi_log_index_of_position(position, log->position_bits)] + offset) <= 0;
 }
@@ -174,7 +238,11 @@ int asi_rx_image_rebuild(
         position = term_base + gap.term_offset;
         image->loss.scanned_hwm = hwm;
         image->loss.scanned_packet_ns = packet_ns;
-        *found_loss = gap.length > 0 && on_gap(image, &gap, now_ns, published);
+        if (gap.length > 0)
+        {
+            *found_loss = on_gap(image, &gap, position + gap.length, now_ns, published);
+            look_ahead(image, term, term_base, limit, now_ns, published);
+        }
     }
     if (position <= image->rebuild_position)
     {

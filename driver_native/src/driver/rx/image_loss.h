@@ -1,7 +1,8 @@
-/* Rebuilds a stream from received data: finds the contiguous position and the first gap, and schedules its NAK. Spec: 04 §9.
+/* Rebuilds a stream from received data: finds the contiguous position and the gaps behind it, and schedules NAKs. Spec: 04 §9.
  *
- * The conductor calls it for each image in each duty cycle. Only the first gap after the rebuild position, within one term, is
- * active at a time (Spec: 04 §24 T15). Pure except for reads of the log; the caller passes time and randomness.
+ * The conductor calls it for each image in each duty cycle. The first gap after the rebuild position, within one term, is active:
+ * it is requested until it is filled. With aeron.spark.driver.nak.ahead the gaps behind it are requested, too, once each.
+ * Pure except for reads of the log; the caller passes time and randomness.
  * Thread rule: the conductor's. */
 #ifndef ASI_DRIVER_RX_IMAGE_LOSS_H
 #define ASI_DRIVER_RX_IMAGE_LOSS_H
