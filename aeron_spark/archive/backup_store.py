@@ -22,6 +22,7 @@ from pyarrow import fs as filesystems
 
 from aeron_spark.archive.addresses import open_filesystem, store_scheme
 from aeron_spark.archive.backup_files import INCOMING, INDEX_HEADER_BYTES, StoredFile
+from aeron_spark.archive.store_reads import read_range
 from aeron_spark.errors import DataLossError, StorageError, UsageError
 from aeron_spark.small_files import FILE_MODE, sync_path
 
@@ -285,20 +286,17 @@ class _ObjectStore:
     def read(self, name: str, most: int) -> bytes | None:
         try:
             with self._failures(name), self._filesystem.open_input_file(f"{self._path}/{name}") as source:
-                data = bytes(source.read(most + 1))
+                data = bytes(read_range(source, 0, min(source.size(), most + 1)))
         except FileNotFoundError:
             return None
         return _bounded(data, most, f"{self.name}/{name}")
 
     def chunks(self, name: str, file: StoredFile) -> Iterator[memoryview]:
-        left = file.data_bytes
+        at = 0
         try:
             with self._failures(name), self._filesystem.open_input_file(f"{self._path}/{name}") as source:
-                while left:
-                    data = memoryview(source.read_buffer(min(left, _OBJECT_CHUNK_BYTES)))
-                    if not data:
-                        return
-                    left -= len(data)
+                while data := read_range(source, at, min(file.data_bytes - at, _OBJECT_CHUNK_BYTES)):
+                    at += len(data)
                     yield data
         except FileNotFoundError:
             raise _absent(self.name, name) from None

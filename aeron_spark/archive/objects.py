@@ -42,6 +42,7 @@ from aeron_spark.archive.segments import (
     SegmentReader,
     read_files,
 )
+from aeron_spark.archive.store_reads import read_range
 from aeron_spark.batch import Batches, schema_of
 from aeron_spark.errors import AeronError, DataLossError, StorageError, UsageError
 from aeron_spark.types import FRAME_ALIGNMENT, NULL_VALUE, Position, RecordChecksum
@@ -477,9 +478,9 @@ class ObjectFolder(TermCuts):
         except OSError as error:
             raise _storage_error(f"{self.path}/{name}", error) from None
 
-    def _read_at(self, source: Any, name: str, length: int, offset: int) -> bytes:
+    def _read_at(self, source: Any, name: str, length: int, offset: int) -> memoryview:
         try:
-            data = bytes(source.read_at(length, offset))
+            data = read_range(source, offset, length)
         except OSError as error:
             raise _storage_error(f"{self.path}/{name}", error) from None
         if len(data) != length:
@@ -489,7 +490,7 @@ class ObjectFolder(TermCuts):
             )
         return data
 
-    def _read_catalog(self) -> bytes:
+    def _read_catalog(self) -> memoryview:
         try:
             with self._filesystem.open_input_file(f"{self.path}/{CATALOG}") as source:
                 size = source.size()

@@ -79,7 +79,7 @@ def is_ledger(recording: Recording) -> bool:
     return bool(lib.as_is_ledger(recording.stream_id, c_string(recording.original_channel)))
 
 
-def list_catalog(name: str, catalog: bytes, with_segments: Collection[int]) -> list[Recording]:
+def list_catalog(name: str, catalog: bytes | memoryview, with_segments: Collection[int]) -> list[Recording]:
     """The valid recordings of a catalog's bytes, by id. DataLossError, which has `name`: a foreign or damaged one.
 
     `with_segments`: recordings of which there are segments, which show whether the catalog's end was cut off.

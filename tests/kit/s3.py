@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -131,6 +132,20 @@ class Hindrance:
             thread.join()
         for each in self._sockets:
             each.close()
+
+
+def shortened(content: bytes, missing: int) -> Callable[[bytes], bytes | None]:
+    """For `Hindrance.answer`: ranges of an object with so many bytes fewer than were asked for, in well-formed answers."""
+
+    def answer(head: bytes) -> bytes | None:
+        asked = re.search(rb"^GET .*^range: bytes=(\d+)-(\d+)", head, re.IGNORECASE | re.MULTILINE | re.DOTALL)
+        if asked is None:
+            return None
+        first, end = int(asked[1]), int(asked[2]) + 1 - missing
+        text = "HTTP/1.1 206 Partial Content\r\nContent-Length: {}\r\nContent-Range: bytes {}-{}/{}\r\n\r\n"
+        return text.format(end - first, first, end - 1, len(content)).encode() + content[first:end]
+
+    return answer
 
 
 def _end(*sockets: socket.socket) -> None:

@@ -22,7 +22,7 @@ from pyarrow import fs
 from aeron_spark import Archive, ArchivingMediaDriver
 from aeron_spark.archive import backup as backup_module
 from aeron_spark.archive import backup_store
-from aeron_spark.archive.backup_files import MANIFEST, NEW_MANIFEST
+from aeron_spark.archive.backup_files import MANIFEST, NEW_MANIFEST, StoredFile
 from aeron_spark.archive.backup_store import Store, open_backup
 from aeron_spark.archive.restore import restore
 from aeron_spark.cli.__main__ import main
@@ -193,6 +193,26 @@ def test_a_rate_bounds_all_bytes_together(monkeypatch: pytest.MonkeyPatch) -> No
     now += 100
     limiter.take(50)
     assert now == 105.5
+
+
+def test_answers_of_fewer_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever restores reads nothing that the store did not answer."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", s3.KEYS["access_key"])
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", s3.KEYS["secret_key"])
+    content = bytes(range(256)) * 10
+    facts = {"hole_end": 0, "sha256": "", "mtime_ns": 0, "ctime_ns": 0, "run": ""}
+    file = StoredFile(name=MANIFEST, length=len(content), file_length=len(content), **facts)
+    with s3.store(tmp_path / "nothing") as store, s3.hindered(store) as (hindrance, before):
+        with store.filesystem.open_output_stream(f"{store.prefix}/{MANIFEST}") as stream:
+            stream.write(content)
+        backup = open_backup(before.uri)
+        assert backup.read(MANIFEST, len(content)) == b"".join(backup.chunks(MANIFEST, file)) == content
+        hindrance.answer = s3.shortened(content, 3)
+        for ask in (lambda: backup.read(MANIFEST, len(content)), lambda: list(backup.chunks(MANIFEST, file))):
+            with pytest.raises(
+                StorageError, match=rf"day.*/{MANIFEST}: fewer bytes were answered than the 2560 at offset 0"
+            ):
+                ask()
 
 
 def test_an_object_store(

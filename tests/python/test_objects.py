@@ -21,6 +21,7 @@ from pyarrow import fs
 from aeron_spark import Folder
 from aeron_spark.archive import objects
 from aeron_spark.archive.objects import ObjectFolder
+from aeron_spark.archive.store_reads import read_range
 from aeron_spark.errors import DataLossError, UsageError
 from tests.kit import catalogs, dirs
 from tests.spark import recorded
@@ -219,10 +220,10 @@ class Short:
     def open_input_file(self, path: str) -> Iterator[Any]:
         with fs.LocalFileSystem().open_input_file(path) as file:
 
-            def read_at(length: int, offset: int) -> bytes:
-                return file.read_at(length - self.cut(Path(path).name, length, offset), offset)
+            def get_stream(offset: int, length: int) -> Any:
+                return file.get_stream(offset, length - self.cut(Path(path).name, length, offset))
 
-            yield SimpleNamespace(size=file.size, read_at=read_at, read=lambda: read_at(file.size(), 0))
+            yield SimpleNamespace(size=file.size, get_stream=get_stream)
 
 
 @pytest.mark.parametrize("name", [objects.CATALOG, f"0-{SEGMENT}.rec"])
@@ -237,6 +238,15 @@ def test_a_read_that_gives_fewer_bytes(copy: Path, name: str) -> None:
     ):
         with pytest.raises(DataLossError, match=text):
             ask()
+
+
+@pytest.mark.parametrize("byte", range(256))
+def test_any_byte_may_be_the_last_one_of_a_read(byte: int, tmp_path: Path) -> None:
+    """Also one that equals what marks a buffer before it is read into."""
+    (tmp_path / "file").write_bytes(bytes([byte]) * 100)
+    with fs.LocalFileSystem().open_input_file(str(tmp_path / "file")) as source:
+        for offset, length, count in ((0, 100, 100), (7, 1, 1), (90, 20, 10), (100, 5, 0), (0, 0, 0)):
+            assert read_range(source, offset, length) == bytes([byte]) * count
 
 
 def test_a_changed_byte_is_found_by_its_checksum(tmp_path: Path) -> None:

@@ -156,6 +156,22 @@ def test_answers_of_more_bytes(folder: Path, before: tuple[s3.Hindrance, ObjectF
         table(far)
 
 
+@pytest.mark.parametrize("missing", [1, 8, 31])
+def test_answers_of_fewer_bytes(folder: Path, before: tuple[s3.Hindrance, ObjectFolder], missing: int) -> None:
+    """Well-formed ones, as of a proxy that cuts them: pyarrow counts the bytes that it asked for."""
+    hindrance, far = before
+    whole = table(far)
+    for name, ask in (("0-0.rec", lambda: table(far)), (objects.CATALOG, far.refresh)):
+        hindrance.answer = s3.shortened((folder / name).read_bytes(), missing)
+        with pytest.raises(
+            StorageError,
+            match=rf"object store, .*/{name}: fewer bytes were answered than the \d+ at offset \d+: read without",
+        ):
+            ask()
+    hindrance.answer = lambda _: None
+    assert table(far).equals(whole)
+
+
 def test_a_disk_without_room_for_a_window_is_told_as_such(behind: s3.Store) -> None:
     far = ObjectFolder(behind.filesystem, behind.prefix)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
