@@ -12,7 +12,7 @@ import logging
 import os
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from aeron_spark.archive.segments import Folder
 from aeron_spark.errors import DataLossError, UsageError
 from aeron_spark.spark.planning.options import ReadOptions
 from aeron_spark.spark.reading.batch import AeronBatchReader, PushdownReader, RangesPartition
+from aeron_spark.spark.reading.payload import ArrowPayload
 from aeron_spark.spark.reading.rows import Interval, Rows, _microseconds, read_schema
 from aeron_spark.spark.source import AeronDataSource
 from tests.kit import dirs
@@ -39,6 +40,16 @@ SHORT = tick(1, 1)[:20]
 CHANNEL = recorded.CHANNEL
 
 
+def stream(*batches: pa.RecordBatch, schema: pa.Schema | None = None) -> bytes:
+    """A message: a stream of batches, of none with the schema."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema or batches[0].schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    found: bytes = sink.getvalue().to_pybytes()
+    return found
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """0: ticks and notes stamped in us; 1: text; 2: Arrow streams of 0 to 2 rows; 3: SBE that cannot all be decoded."""
@@ -49,12 +60,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         pa.record_batch([list(range(n % 3)), pa.array([f"x{n}"] * (n % 3), schema.field("b").type)], schema=schema)
         for n in range(20)
     ]
-    streams = []
-    for one in batches:
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, one.schema) as writer:
-            writer.write_batch(one)
-        streams.append(sink.getvalue().to_pybytes())
+    streams = [stream(one) for one in batches]
     with dirs.fresh("aeron") as aeron_dir, recorded.archive(aeron_dir, work / "archive") as archive:
         publication = archive.record(1000)
         for part in range(50):
@@ -187,6 +193,49 @@ def test_arrow_streams(folder: Path) -> None:
         read(batch(folder, "b bigint", recordingIds="2", payload="arrow"))
     with pytest.raises(UsageError, match="has no column 'c', only"):
         read(batch(folder, "c bigint", recordingIds="2", payload="arrow"))
+
+
+_NS = pa.timestamp("ns", "UTC")
+#: Types with times in ns in them, and a value with a time.
+HOLDERS: dict[str, tuple[pa.DataType, Callable[[int | None], Any]]] = {
+    "time": (_NS, lambda time: time),
+    "local": (pa.timestamp("ns"), lambda time: time),
+    "list": (pa.list_(_NS), lambda time: [time, 1]),
+    "large list": (pa.large_list(_NS), lambda time: [time]),
+    "list of two": (pa.list_(_NS, 2), lambda time: [time, time]),
+    "map": (pa.map_(pa.string(), _NS), lambda time: [("key", time)]),
+    "struct": (pa.struct([("at", _NS), ("count", pa.uint8())]), lambda time: {"at": time, "count": 1}),
+    "deep": (pa.list_(pa.struct([("at", pa.list_(_NS))])), lambda time: [{"at": [time]}, None]),
+}
+
+
+@pytest.mark.parametrize("holder", HOLDERS)
+def test_times_of_arrow_streams_are_rounded_down_wherever_they_are(holder: str) -> None:
+    """Also before 1970, and the least and greatest of 64 bits; in messages of several batches, and of none."""
+    kind, value = HOLDERS[holder]
+    times = [-(2**63), -1001, -1000, -1, None, 0, 999, 2**63 - 1]
+    rows = pa.record_batch({"column": pa.array([*map(value, times), None], kind)})
+    payload = ArrowPayload(rows.schema)
+    messages = [stream(rows.slice(0, 3), rows.slice(3)), stream(schema=rows.schema)]
+    ((found, of_message),) = payload.rows(pa.array(messages, pa.binary()), {"column"})
+    micros = [None if time is None else time // 1000 for time in times]
+    expected = pa.array([*map(value, micros), None], payload.schema.field(0).type)
+    if holder == "list":
+        expected = pa.array([*([time, 0] for time in micros), None], expected.type)
+    assert found.column(0).equals(expected)
+    assert of_message.tolist() == [0] * 9
+
+
+def test_encoded_times_of_arrow_streams_are_rounded_down() -> None:
+    rows = pa.record_batch({"column": pa.array([-1, None, -1], _NS).dictionary_encode()})
+    ((found, _),) = ArrowPayload(rows.schema).rows(pa.array([stream(rows)], pa.binary()), {"column"})
+    assert found.column(0).cast(pa.int64()).to_pylist() == [-1, None, -1]
+
+
+def test_times_of_arrow_streams_that_microseconds_do_not_hold() -> None:
+    rows = pa.record_batch({"column": pa.array([2**60], pa.timestamp("s"))})
+    with pytest.raises(UsageError, match=r"column column is timestamp\[s\] in a message .*out of bounds"):
+        list(ArrowPayload(rows.schema).rows(pa.array([stream(rows)], pa.binary()), {"column"}))
 
 
 def test_sbe_of_one_message(folder: Path, sbe: dict[str, str]) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-__all__ = ["spark_type"]
+from aeron_spark.sbe.times import microseconds
+
+__all__ = ["in_microseconds", "spark_type"]
 
 _UNSIGNED = {
     pa.uint8(): pa.int16(),
@@ -34,6 +36,25 @@ def spark_type(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_time(kind):
         return pa.int64()
     return pa.binary() if pa.types.is_fixed_size_binary(kind) else _PLAIN.get(kind, kind)
+
+
+def in_microseconds(array: pa.Array) -> pa.Array:
+    """With the timestamps in ns that it is or holds rounded down; a cast rounds those before 1970 up."""
+    kind = array.type
+    if "timestamp[ns" not in str(kind):
+        return array
+    if pa.types.is_timestamp(kind):
+        return microseconds(array.cast(pa.int64())).cast(pa.timestamp("us", kind.tz))
+    if pa.types.is_dictionary(kind):
+        return in_microseconds(array.dictionary_decode())
+    if pa.types.is_struct(kind):
+        columns = [in_microseconds(column) for column in array.flatten()]
+        return pa.StructArray.from_arrays(columns, [field.name for field in kind], mask=array.is_null())
+    if not pa.types.is_map(kind):
+        array = array.cast(pa.list_(kind.value_type))
+    values = in_microseconds(array.values)
+    kind = pa.map_(*(field.type for field in values.type)) if pa.types.is_map(kind) else pa.list_(values.type)
+    return pa.Array.from_buffers(kind, len(array), array.buffers()[:2], offset=array.offset, children=[values])
 
 
 def _nested(kind: pa.DataType) -> pa.DataType | None:

@@ -18,7 +18,7 @@ from aeron_spark.sbe import DecodeError, Decoder, Rows
 from aeron_spark.sbe.registry import Registry
 from aeron_spark.spark.log import LOG, facts
 from aeron_spark.spark.planning.sbe_options import SbeOptions
-from aeron_spark.spark.reading.arrow_types import spark_type
+from aeron_spark.spark.reading.arrow_types import in_microseconds, spark_type
 
 __all__ = ["ArrowPayload", "Payload", "SbePayload"]
 
@@ -88,7 +88,8 @@ class ArrowPayload:
     def _cast(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
         """Only times may lose digits."""
         try:
-            return column.cast(spark_type(column.type), safe=False).cast(field.type)
+            chunks = [in_microseconds(chunk) for chunk in column.chunks or [pa.array([], column.type)]]
+            return pa.chunked_array(chunks).cast(spark_type(column.type)).cast(field.type)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise UsageError(
                 f"payload=arrow: column {field.name} is {column.type} in a message and {field.type} in the schema: {error}"
