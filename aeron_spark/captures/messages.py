@@ -46,6 +46,8 @@ class _Flow:
     order: Order | None = None
     first: int = 0
     end: int = -1
+    #: TCP: position of the FIN, which has a sequence number of its own; -1: there was none.
+    fin: int = -1
     tail: bytes = b""
     #: Its SYN was captured, so there is nothing before position 0.
     is_whole: bool = False
@@ -188,7 +190,7 @@ class TcpSink(_Sink):
             if int(of_part.more[0]) & _SYN and (flow.order is None or first != flow.first):
                 self._renew(flow)
                 flow.order, flow.first, flow.is_whole = self._order(), first, True
-            payloads = of_part.take(of_part.length > 0)
+            payloads = self._without_keep_alives(flow, of_part.take(of_part.length > 0))
             own = self._count_own(flow, payloads)
             self._add_bytes(flow, payloads.take(slice(own)))
             if own < len(payloads):
@@ -197,11 +199,20 @@ class TcpSink(_Sink):
             if int(of_part.more[-1]) & (_FIN | _RST) and flow.order is not None:
                 last = int(_positions(flow, flow.order, of_part)[-1] + of_part.length[-1])
                 flow.end = max(flow.end, flow.order.next, last)
+                flow.fin = last if int(of_part.more[-1]) & _FIN else flow.fin
 
     def _renew(self, flow: _Flow) -> None:
         """Another connection begins."""
         self._close(flow)
-        flow.order, flow.end, flow.is_left_out, flow.is_whole = None, -1, False, False
+        flow.order, flow.end, flow.fin, flow.is_left_out, flow.is_whole = None, -1, -1, False, False
+
+    def _without_keep_alives(self, flow: _Flow, packets: Packets) -> Packets:
+        """Without those behind a FIN: they have its sequence number, and a byte that is none of the connection's."""
+        if flow.order is None or flow.fin < 0:
+            return packets
+        is_data = (packets.length > 1) | (_positions(flow, flow.order, packets) != flow.fin)
+        self._log.repeated += int((~is_data).sum())
+        return packets.take(chosen(is_data))
 
     def _count_own(self, flow: _Flow, packets: Packets) -> int:
         """How many are of the connection; behind its end others can be of one whose beginning was not captured.

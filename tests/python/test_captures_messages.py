@@ -219,6 +219,33 @@ def test_a_keep_alive_is_no_data(begin: str, rows: int, tmp_path: Path, monkeypa
     assert (report.problems, report.gap_count, messages) == ([], 0, {0: [b"one", b"two"]})
 
 
+@pytest.mark.parametrize("rows", [1, 100])
+@pytest.mark.parametrize("body", [b"", b"last"])
+def test_a_keep_alive_behind_a_fin_is_no_data(
+    body: bytes, rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A FIN takes a sequence number, which is that of the byte. Behind a RST a byte there is one of data."""
+    monkeypatch.setattr(files, "_ROWS", rows)
+    one, last = sofh(b"one"), sofh(body) if body else b""
+    end = 1 + len(one + last)
+    packets = [
+        captures.tcp(b"", 0, flags=2),
+        captures.tcp(one, 1),
+        captures.tcp(last, 1 + len(one), flags=0x11),
+        *[captures.tcp(b"\0", end)] * 2,
+        captures.tcp(last, 1 + len(one), flags=0x11),
+        captures.tcp(b"\0", end, flags=0x18),
+    ]
+    report, messages = imported(packets, tmp_path)
+    assert (report.problems, report.gap_count) == ([], 0)
+    assert (report.repeated, messages) == (3 + bool(body), {0: [b"one", body] if body else [b"one"]})
+    again = [*packets[:2], captures.tcp(b"", 1 + len(one), flags=0x14)]
+    again += [captures.tcp(sofh(b"two")[at : at + 1], 1 + len(one) + at) for at in range(len(sofh(b"two")))]
+    (tmp_path / "reset").mkdir()
+    report, messages = imported(again, tmp_path / "reset")
+    assert (report.problems, messages) == ([], {0: [b"one", b"two"]})
+
+
 def test_of_bytes_that_are_captured_twice_the_first_count(tmp_path: Path) -> None:
     """Where they came in order. While something is missing, those of the segment that begins first."""
     one, two, three = sofh(b"one"), sofh(b"two"), sofh(b"six")
