@@ -69,15 +69,18 @@ class CaptureFile(Handle):
             )
             return Flow(source, target, found.source_port, found.target_port, found.protocol)
 
-    def batches(self) -> Iterator[Packets]:
-        """The packets in order. UsageError: the file is no capture; what is wrong later ends it, see `problems`."""
+    def batches(self, kind: int = UDP) -> Iterator[Packets]:
+        """The packets in order, fragments of a kind put together.
+
+        UsageError: the file is no capture; what is wrong later ends it, see `problems`.
+        """
         buffer = np.empty(_PIECE + lib.AS_CAPTURE_MAX_BLOCK, np.uint8)
         columns = (np.int64, np.int64, np.int64, np.int32, np.uint8, np.uint32, np.uint32)
         arrays = [np.empty(_ROWS, kind) for kind in columns]
         rows = ffi.new("as_capture_rows *")
         for array, field in zip(arrays, fields(Packets)[1:], strict=True):
             setattr(rows, field.name, ffi.cast(f"{array.dtype.name}_t *", ffi.from_buffer(array)))
-        fragments = Fragments(self.flow, self._flow_of_ports)
+        fragments = Fragments(kind, self.flow, self._flow_of_ports)
         filled, is_last = 0, False
         while not is_last:
             got = self._fill(memoryview(buffer.data)[filled : filled + _PIECE])

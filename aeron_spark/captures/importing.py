@@ -88,7 +88,7 @@ def import_capture(
     wanted = files.TCP if captured == "tcp" else files.UDP
     packets = others = 0
     with files.CaptureFile(capture) as source:
-        batches = source.batches()
+        batches = source.batches(wanted)
         first = next(batches, None)  # before anything is made for what is no capture
         with Import(folder) as target:
             log = Log()
@@ -115,8 +115,7 @@ def import_capture(
                 f"the capture holds only a part of {counts[files.CUT]:,} packets, which are left out: capture whole packets "
                 "(tcpdump -s 0)"
             )
-        read = (files.TCP,) if wanted == files.TCP else (files.UDP, PIECE)
-        unread = sum(counts[kind] for kind in counts if kind not in (*read, files.CUT, files.MALFORMED))
+        unread = sum(counts[kind] for kind in counts if kind not in (wanted, PIECE, files.CUT, files.MALFORMED))
         return Report(
             packets=packets, imported=log.imported, repeated=log.repeated, other=unread + others, cut=counts[files.CUT],
             malformed=counts[files.MALFORMED], incomplete_fragments=source.incomplete_fragments,

@@ -426,27 +426,57 @@ def test_flows_beyond_those_that_are_kept_are_left_out(tmp_path: Path) -> None:
 
 
 def with_checksum(packet: bytes) -> bytes:
-    """An IPv4 packet whose UDP checksum is right."""
-    body = packet[20:]
+    """An IPv4 packet whose checksum of UDP or TCP is right."""
+    body, at = packet[20:], 26 if packet[9] == 17 else 36
     total = sum(
         struct.unpack(
             f">{(12 + len(body) + 1) // 2}H",
-            packet[12:20] + struct.pack(">HH", 17, len(body)) + body + bytes(len(body) % 2),
+            packet[12:20] + struct.pack(">HH", packet[9], len(body)) + body + bytes(len(body) % 2),
         )
     )
     while total > 0xFFFF:
         total = (total & 0xFFFF) + (total >> 16)
-    return packet[:26] + struct.pack(">H", 0xFFFF - total or 0xFFFF) + packet[28:]
+    return packet[:at] + struct.pack(">H", 0xFFFF - total or 0xFFFF) + packet[at + 2 :]
 
 
 def halves(datagram: bytes, ident: int) -> list[bytes]:
     """Two fragments of a datagram with a checksum."""
-    content = with_checksum(udp(datagram))[20:]
+    return halves_of(with_checksum(udp(datagram)), ident)
+
+
+def halves_of(packet: bytes, ident: int) -> list[bytes]:
+    content, protocol = packet[20:], packet[9]
     at = len(content) // 16 * 8
     return [
-        captures.ipv4(content[:at], 17, "10.0.0.1", "10.0.0.2", ident=ident, fragment=0x2000),
-        captures.ipv4(content[at:], 17, "10.0.0.1", "10.0.0.2", ident=ident, fragment=at // 8),
+        captures.ipv4(content[:at], protocol, "10.0.0.1", "10.0.0.2", ident=ident, fragment=0x2000),
+        captures.ipv4(content[at:], protocol, "10.0.0.1", "10.0.0.2", ident=ident, fragment=at // 8),
     ]
+
+
+def test_fragments_of_a_connection_are_put_together(tmp_path: Path) -> None:
+    """Also of its beginning and its end; those of two segments never make one."""
+    one, two, three = (sofh(bytes([number]) * 100) for number in (1, 2, 3))
+    size = len(one)
+    whole = [
+        captures.tcp(one, 2**32 - 1, flags=2),
+        captures.tcp(two, size),
+        captures.tcp(three, 2 * size),
+        captures.tcp(b"a text", 3 * size, flags=0x14),
+    ]
+    pieces = [halves_of(with_checksum(packet), ident) for ident, packet in enumerate(whole)]
+    sent = [*pieces[0], *pieces[1][::-1], *pieces[2], *pieces[3]]
+    report = import_capture(
+        write_pcap(tmp_path / "capture", timed(sent), link=RAW), tmp_path / "folder", captured="tcp", framing="sofh"
+    )
+    assert (report.problems, report.other, report.incomplete_fragments, report.gap_count) == ([], 0, 0, 0)
+    assert values(tmp_path / "folder") == {0: [bytes([number]) * 100 for number in (1, 2, 3)]}
+    mixed = [*pieces[0], pieces[1][0], halves_of(with_checksum(whole[2]), 1)[1], *pieces[2]]
+    report = import_capture(
+        write_pcap(tmp_path / "mixed", timed(mixed), link=RAW), tmp_path / "torn", captured="tcp", framing="sofh"
+    )
+    assert (report.other, report.incomplete_fragments, report.gap_count) == (0, 1, 1)
+    assert values(tmp_path / "torn") == {0: [bytes([1]) * 100]}
+    assert import_capture(tmp_path / "mixed", tmp_path / "udp", captured="udp").other == len(mixed)
 
 
 def test_fragments_of_two_datagrams_never_make_one(tmp_path: Path) -> None:
