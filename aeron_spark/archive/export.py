@@ -33,7 +33,7 @@ from aeron_spark.archive.text_values import ENCODERS, json_lines
 from aeron_spark.batch import FIELDS, RECORDING_ID, with_column
 from aeron_spark.errors import DataLossError, StorageError, UsageError
 from aeron_spark.names import check_columns
-from aeron_spark.small_files import FILE_MODE
+from aeron_spark.small_files import FILE_MODE, sync_path
 from aeron_spark.texts import harmless
 
 __all__ = ["FORMATS", "ExportReport", "Range", "export", "verify_export"]
@@ -239,11 +239,12 @@ class _Sink(io.RawIOBase):
         return count
 
     def commit(self) -> None:
-        """Make the file durable and rename it to its final name."""
+        """Make the file durable, rename it to its final name, and make that durable."""
         self._file.flush()
         if self._target is not None and self._part is not None:
             os.fsync(self._file.fileno())
             self._part.replace(self._target)
+            sync_path(self._target.parent)
 
 
 @contextlib.contextmanager

@@ -126,8 +126,7 @@ def test_an_export_is_on_the_disk_before_it_has_its_name(folder: Path, tmp_path:
         export(
             opened, [Range(0, extent.start_position, extent.limit_position, extent.limit_position)], tmp_path / "x.csv"
         )
-    (at,) = (at for at, call in enumerate(watched.calls) if call[0] == "name")
-    watched.assert_synced(Path(watched.calls[at][1]), before=at)
+    assert watched.assert_names_synced(tmp_path.resolve()) == [tmp_path.resolve() / "x.csv"]
 
 
 def test_a_batch_has_its_name_when_all_of_it_is_on_the_disk(tmp_path: Path, watched: Watched) -> None:
