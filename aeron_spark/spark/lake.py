@@ -108,6 +108,7 @@ class Landing:
         written.
         """
         self._check(rows)
+        self._folder.mkdir(parents=True, exist_ok=True)
         with self._alone("land"):
             self._land(rows, batch_id)
 
@@ -160,8 +161,10 @@ class Landing:
     def compact(self, spark: SparkSession, *, target_bytes: int = 128 << 20) -> int:
         """Put micro-batches together, the newest excepted, until a folder has `target_bytes`; how many folders became one.
 
-        Deletes the folders that the call before has replaced. UsageError: another compaction of the table runs.
+        Deletes the folders that the call before has replaced. UsageError: no table is there; another compaction of it runs.
         """
+        if not any(self._folder.glob("batches-*")):
+            raise self._no_table("no micro-batch")
         with self._alone("compact"):
             return self._compact(spark, target_bytes)
 
@@ -182,7 +185,6 @@ class Landing:
     @contextlib.contextmanager
     def _alone(self, doing: str) -> Iterator[None]:
         """A second one would delete what the first is writing. The lock goes with the process that has it."""
-        self._folder.mkdir(parents=True, exist_ok=True)
         with (self._folder / f"_{doing}.lock").open("a") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -226,6 +228,11 @@ class Landing:
         return UsageError(
             f"{self._folder}: {why}: the checkpoint is not the one that this table was filled with; give that one, or a new "
             f"folder for the table"
+        )
+
+    def _no_table(self, what: str) -> UsageError:
+        return UsageError(
+            f"{self._folder}: {what} has landed yet, so there is no table: start the query, or wait for its first batch"
         )
 
     def _with_place(self, rows: DataFrame) -> DataFrame:
@@ -288,9 +295,7 @@ class Landing:
     def _frame(self, spark: SparkSession, parts: Sequence[_Part]) -> DataFrame:
         paths = _paths(parts, is_dead=False)
         if not paths:
-            raise UsageError(
-                f"{self._folder}: no row has landed yet, so there is no table: start the query, or wait for its first batch"
-            )
+            raise self._no_table("no row")
         return _read(spark, paths).drop(self._error, *_RAW)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -112,6 +113,18 @@ def test_compaction_changes_no_row_and_deletes_what_it_replaced_the_next_time(
     assert table.compact(spark, target_bytes=1) == 2
     assert names(tmp_path)[:4] == ["batches-0-3", "batches-4-4", "batches-5-5", "batches-5-6"]
     assert digest(table.table(spark)) == rows
+
+
+def test_a_compaction_makes_no_folder(spark: SparkSession, tmp_path: Path) -> None:
+    """A mistyped path is an error, and not a table of which nothing is to be put together."""
+    (tmp_path / "other").mkdir()
+    (tmp_path / "file").touch()
+    for name in ("absent", "other", "file"):
+        text = f"{tmp_path / name}: no micro-batch has landed yet, so there is no table: start the query, or"
+        with pytest.raises(UsageError, match=re.escape(text)):
+            Landing(tmp_path / name).compact(spark)
+    assert names(tmp_path) == ["file", "other"]
+    assert names(tmp_path / "other") == []
 
 
 class Meanwhile(Landing):
