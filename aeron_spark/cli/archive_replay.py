@@ -158,12 +158,11 @@ def _run_one(options: argparse.Namespace) -> int:
             return 0
         if length == 0:
             return 0
-        progress = Progress("replayed", quiet=options.out == "-" and sys.stdout.isatty())
         with (
             _output(options.out) as out,
             archive.replay(recording_id, position=options.start, length=length) as replay,
         ):
-            progress.start()
+            progress = Progress("replayed", quiet=options.out == "-" and sys.stdout.isatty())
             with contextlib.suppress(KeyboardInterrupt):
                 for batch in replay.batches(options.timeout, columns=_COLUMNS):
                     data = _text(batch, "json" if options.json else options.form)

@@ -9,6 +9,8 @@ import threading
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 from uuid import UUID, uuid4
 
 import numpy as np
@@ -19,7 +21,7 @@ from pyspark.sql.types import ArrayType, DataType, StringType, StructType, YearM
 from aeron_spark.archive.segments import Folder
 from aeron_spark.client import Client
 from aeron_spark.counters import Counters
-from aeron_spark.errors import AeronError, UsageError, WaitTimeoutError
+from aeron_spark.errors import AeronError, ClosedError, UsageError, WaitTimeoutError
 from aeron_spark.spark.source import AeronDataSource
 from aeron_spark.spark.writing import encode
 from aeron_spark.spark.writing import publications as pool
@@ -212,6 +214,21 @@ def test_what_a_failed_task_used_is_closed(client: Client) -> None:
             publish(client, [good, bad])
         assert not any(pool._idle.values())
         wait_until(is_gone, 10, "the publication of the failed task to be closed")
+
+
+def test_a_publication_that_cannot_be_closed_ends_its_session_with_the_archive() -> None:
+    ended: list[str] = []
+
+    def fails() -> None:
+        raise ClosedError("the driver is gone")
+
+    fakes: dict[str, Any] = {
+        "publication": SimpleNamespace(close=fails),
+        "archive": SimpleNamespace(close=lambda: ended.append("session")),
+    }
+    with pytest.raises(ClosedError, match="the driver is gone"):
+        pool.PooledPublication(key=(), aeron_dir="", archive_id=None, recording=None, **fakes).close()
+    assert ended == ["session"]
 
 
 def test_a_stream_has_a_publication_of_its_own(client: Client) -> None:
