@@ -262,10 +262,10 @@ asi_recording_subscription *asi_recordings_extend_for(as_archive *archive, const
     {
         refuse(archive, request, ASI_CODEC_E_ACTIVE_RECORDING, "cannot extend active recording %lld", (long long)recording_id);
     }
-    else if (asi_uses_deletes_tail(archive, &record))
+    else if (NULL != asi_uses_holding_tail(archive, &record))
     {
-        refuse(archive, request, ASI_CODEC_E_GENERIC, "cannot extend recording %lld due to an outstanding delete operation",
-            (long long)recording_id);
+        refuse(archive, request, ASI_CODEC_E_GENERIC, "cannot extend recording %lld due to %s", (long long)recording_id,
+            asi_uses_holding_tail(archive, &record));
     }
     else if (!is_low_on_storage(archive, request))
     {

@@ -57,10 +57,11 @@ static bool check_extension(as_archive *archive, asi_recording_subscription *sub
         refuse_image(archive, subscription, ASI_CODEC_E_ACTIVE_RECORDING, text);
         return false;
     }
-    if (asi_uses_deletes_tail(archive, &record))
+    const char *holding = asi_uses_holding_tail(archive, &record);
+    if (NULL != holding)
     {
-        snprintf(text, sizeof(text), "cannot extend recording %lld due to an outstanding delete operation: streamId=%d channel=%s",
-            id, image->stream_id, subscription->channel);
+        snprintf(text, sizeof(text), "cannot extend recording %lld due to %s: streamId=%d channel=%s", id, holding,
+            image->stream_id, subscription->channel);
         refuse_image(archive, subscription, ASI_CODEC_E_GENERIC, text);
         return false;
     }

@@ -84,8 +84,24 @@ const asi_use *asi_uses_deletion(const as_archive *archive, int64_t recording_id
     return find(archive, ASI_USE_DELETES, recording_id);
 }
 
-bool asi_uses_deletes_tail(const as_archive *archive, const asi_catalog_record *record)
+static int64_t replayed_end(const asi_replay_session *replay)
+{
+    return NULL == replay->recorded ? replay->recording_end : asi_load_acquire_i64(&replay->recorded->position);
+}
+
+const char *asi_uses_holding_tail(const as_archive *archive, const asi_catalog_record *record)
 {
     const asi_use *deletion = asi_uses_deletion(archive, record->recording_id);
-    return NULL != deletion && deletion->end_position > record->stop_position;
+    if (NULL != deletion && deletion->end_position > record->stop_position)
+    {
+        return "an outstanding delete operation";
+    }
+    for (const asi_use *at = archive->uses->first[ASI_USE_REPLAYS]; NULL != at; at = at->next)
+    {
+        if (at->recording_id == record->recording_id && replayed_end(at->replay) > record->stop_position)
+        {
+            return "a replay of bytes that it no longer has, which were migrated: stop it, or wait for its end";
+        }
+    }
+    return NULL;
 }

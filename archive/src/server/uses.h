@@ -57,8 +57,9 @@ void asi_uses_abort_replays(as_archive *archive, int64_t recording_id);
 
 /* Returns the outstanding deletion. NULL: none. */
 const asi_use *asi_uses_deletion(const as_archive *archive, int64_t recording_id);
-/* Whether bytes at or after the stop position are being deleted: data recorded there could be deleted with them. Spec: 08 §4.2,
- * row 5. */
-bool asi_uses_deletes_tail(const as_archive *archive, const asi_catalog_record *record);
+/* Why nothing may be recorded at the stop position now: bytes from there on are being deleted, and data recorded there could be
+ * deleted with them (Spec: 08 §4.2, row 5); or a replay still reads bytes from there on, and would read the new data in their
+ * place. NULL: it may. */
+const char *asi_uses_holding_tail(const as_archive *archive, const asi_catalog_record *record);
 
 #endif

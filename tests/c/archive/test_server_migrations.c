@@ -150,10 +150,72 @@ static void a_migration_by_renames_that_died_is_repeated(void)
     }
 }
 
+/* A replay of the recording, which stands still because nobody reads it. */
+static int64_t replay_unread(raw_session *session, int64_t recording_id, as_subscription **subscription)
+{
+    asi_codec_request request = replay_of(recording_id, 0, -1, "aeron:ipc", 7699);
+    CHECK_I64(as_client_add_subscription(rig.client, "aeron:ipc", 7699, subscription), AS_OK);
+    return raw_ask_ok(session, &request);
+}
+
+static void end_replay(raw_session *session, int64_t replay_session_id, as_subscription *subscription)
+{
+    asi_codec_request request = request_of(ASI_CODEC_STOP_REPLAY, AS_NULL_VALUE);
+    request.replay_session_id = replay_session_id;
+    raw_ask_ok(session, &request);
+    UNTIL(&rig, 0 == rig.archive->uses->count[ASI_USE_REPLAYS]);
+    as_subscription_close(subscription);
+}
+
+/* A replay of what was migrated away reads on. An extension of the source would put other bytes in their place. */
+static void no_extension_takes_the_place_of_bytes_that_are_replayed(void)
+{
+    char text[256];
+    char channel[256];
+    int64_t head;
+    int64_t tail;
+    as_subscription *subscription = NULL;
+    as_publication *publication = NULL;
+    as_recording recording;
+    rig_open(&rig);
+    rig_open_archive(&rig);
+    raw_session *session = raw_connect(&rig);
+    make_pair(session, 7600, &head, &tail);
+    int64_t replay_session_id = replay_unread(session, head, &subscription);
+    asi_codec_request request = migration_of(head, tail);
+    CHECK_I64(run_to_end(session, &request), ASI_CODEC_OK);
+    request = extend_of(head, CHANNEL, 7600, true);
+    snprintf(text, sizeof(text), "cannot extend recording %" PRId64 " due to a replay of bytes that it no longer has, which were "
+        "migrated: stop it, or wait for its end", head);
+    check_error(raw_ask(session, &request), ASI_CODEC_E_GENERIC, text);
+    end_replay(session, replay_session_id, subscription);
+    go_on(session, head, 7600, 3);
+    CHECK_I64(read_messages(head, &recording), 3);
+
+    /* The extension was requested before; its stream comes after the migration. */
+    make_pair(session, 7601, &head, &tail);
+    asi_codec_request extension = extend_of(head, CHANNEL, 7601, true);
+    raw_ask_ok(session, &extension);
+    replay_session_id = replay_unread(session, head, &subscription);
+    request = migration_of(head, tail);
+    CHECK_I64(run_to_end(session, &request), ASI_CODEC_OK);
+    channel_behind(head, channel, sizeof(channel));
+    raw_forget(session);
+    CHECK_I64(as_client_add_exclusive_publication(rig.client, channel, 7601, &publication), AS_OK);
+    snprintf(text, sizeof(text), "cannot extend recording %" PRId64 " due to a replay of bytes that it no longer has, which were "
+        "migrated: stop it, or wait for its end: streamId=7601 channel=" CHANNEL, head);
+    check_error(raw_await(session, ASI_CODEC_CONTROL_RESPONSE, extension.correlation_id), ASI_CODEC_E_GENERIC, text);
+    as_publication_close(publication);
+    end_replay(session, replay_session_id, subscription);
+    raw_close(session);
+    rig_close(&rig);
+}
+
 int main(void)
 {
     RUN(a_migrate_that_fails_changes_nothing);
     RUN(a_migration_that_died_ties_no_recordings_together);
     RUN(a_migration_by_renames_that_died_is_repeated);
+    RUN(no_extension_takes_the_place_of_bytes_that_are_replayed);
     return 0;
 }
