@@ -28,7 +28,7 @@ typedef struct migration
     const char *archive_dir;
     asi_catalog_record src;
     asi_catalog_record dst;
-    bool must_sync;
+    int32_t sync_level;
     bool is_head;          /* the source precedes the destination */
     int64_t seam;
     int64_t first_base;    /* first of the source's segments */
@@ -146,7 +146,7 @@ static void marker_path(const migration *work, char *path)
 
 static int sync_folder(const migration *work)
 {
-    return work->must_sync ? work->files->sync_directory(work->files->context, work->archive_dir) : 0;
+    return work->sync_level > 0 ? work->files->sync_directory(work->files->context, work->archive_dir) : 0;
 }
 
 static int put_marker(const migration *work)
@@ -170,6 +170,23 @@ static int drop_marker(const migration *work)
     return work->files->unlink(work->files->context, path);
 }
 
+/* An empty segment after a recording's end, if it has none. Returns whether it was added. */
+static bool add_empty_end(const migration *work, const asi_catalog_record *record, int64_t stop, char *path)
+{
+    return AS_OK == segment_path(work, record, stop, path) && !exists(work, path) &&
+        0 == asi_segment_replace_by_empty(work->files, path, record->segment_file_length, work->sync_level);
+}
+
+/* The one after the destination's end goes for the first of the source's segments. */
+static void put_back_end(const migration *work)
+{
+    char path[AS_PATH_MAX];
+    if (!work->is_head)
+    {
+        (void)add_empty_end(work, &work->dst, work->dst.stop_position, path);
+    }
+}
+
 /* Removes the new names of the segments below `end`. */
 static void unname_files(const migration *work, bool is_linked, int64_t end)
 {
@@ -185,6 +202,7 @@ static void unname_files(const migration *work, bool is_linked, int64_t end)
             error = 0 != failed ? failed : error;
         }
     }
+    put_back_end(work);
     if (!is_linked && 0 == error && 0 == sync_folder(work))
     {
         (void)drop_marker(work);
@@ -241,12 +259,10 @@ static as_result name_files(const migration *work, bool *is_linked)
 
 /* Spec: 06 §12.1 - tools expect an empty segment after a full one. The destination may have none, as nothing was ever written to
  * it, or its own is replaced. If the disk has no room for it, the next extension creates it. Returns whether it was added. */
-static bool add_empty_end(const as_archive *archive, const migration *work, char *path)
+static bool add_new_end(const migration *work, char *path)
 {
     const int64_t stop = work->is_head ? work->dst.stop_position : work->src.stop_position;
-    return AS_NULL_VALUE != stop && stop == base_of(&work->src, stop) && AS_OK == segment_path(work, &work->dst, stop, path) &&
-        !exists(work, path) && 0 == asi_segment_replace_by_empty(work->files, path, work->src.segment_file_length,
-        (int32_t)archive->config.file_sync_level);
+    return AS_NULL_VALUE != stop && stop == base_of(&work->src, stop) && add_empty_end(work, &work->dst, stop, path);
 }
 
 static as_result move_destination(const as_archive *archive, const migration *work, const asi_catalog_record *to)
@@ -302,8 +318,7 @@ static void migrate(asi_control_session *session, const asi_codec_request *reque
         return;
     }
     char end[AS_PATH_MAX];
-    const bool has_new_end = add_empty_end(archive, work, end);
-    work->must_sync = deletion->work.file_sync_level > 0;
+    const bool has_new_end = add_new_end(work, end);
     as_result result = name_files(work, &is_linked);
     result = AS_OK == result ? move_positions(archive, work, is_linked) : result;
     if (AS_OK == result && !is_linked)
@@ -336,7 +351,8 @@ void asi_migrate_segments(asi_control_session *session, const asi_codec_request 
 {
     as_archive *archive = session->archive;
     const int64_t correlation_id = request->correlation_id;
-    migration work = { .files = archive->files, .archive_dir = archive->config.archive_dir };
+    migration work = { .files = archive->files, .archive_dir = archive->config.archive_dir,
+        .sync_level = (int32_t)archive->config.file_sync_level };
     if (!asi_catalog_find(archive->catalog, request->recording_id, &work.src))
     {
         asi_control_unknown_recording(session, correlation_id, request->recording_id);
@@ -443,14 +459,8 @@ static as_result settle(const as_archive *archive, migration *work)
         return AS_OK != result ? result :
             asi_catalog_set_stop_position(archive->catalog, src->recording_id, src->start_position);
     }
-    /* The empty segment after the destination's end had gone for the first of the source's. */
-    char end[AS_PATH_MAX];
-    if (dst->stop_position == src->start_position && AS_OK == segment_path(work, dst, dst->stop_position, end) &&
-        !exists(work, end))
-    {
-        (void)asi_segment_replace_by_empty(
-            work->files, end, dst->segment_file_length, (int32_t)archive->config.file_sync_level);
-    }
+    work->is_head = dst->stop_position != src->start_position;
+    put_back_end(work);
     return AS_OK;
 }
 
@@ -460,7 +470,7 @@ as_result asi_migrate_settle(as_archive *archive)
     {
         marker found = { 0 };
         migration work = { .files = archive->files, .archive_dir = archive->config.archive_dir,
-            .must_sync = archive->config.file_sync_level > 0 };
+            .sync_level = (int32_t)archive->config.file_sync_level };
         int error = work.files->readdir(work.files->context, work.archive_dir, take_marker, &found);
         if (0 != error || !found.is_there)
         {

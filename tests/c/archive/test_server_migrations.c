@@ -2,6 +2,13 @@
  * hard links; every message that the catalog claims is read back. Spec: 08 §9. */
 #include "maintenance_rig.h"
 
+static bool has_segment(int64_t recording_id, int64_t base)
+{
+    char path[AS_PATH_MAX];
+    CHECK_I64(asi_segment_path(path, sizeof(path), rig.archive_dir, recording_id, base), AS_OK);
+    return 0 == access(path, F_OK);
+}
+
 static void migrate_at_every_fault(bool is_head, bool can_link)
 {
     open_on_failing_disk(EIO, false);
@@ -25,6 +32,7 @@ static void migrate_at_every_fault(bool is_head, bool can_link)
         CHECK_I64(counts[is_head ? 0 : 1], is_moved ? 0 : is_head ? 2 * PER_SEGMENT : PER_SEGMENT + 3);
         if (!is_moved)
         {
+            CHECK(has_segment(ids[0], 2 * RIG_SEGMENT_LENGTH)); /* the empty one that a full one is followed by */
             /* And it can be tried again. */
             CHECK_I64(run_to_end(session, &request), ASI_CODEC_OK);
             CHECK_I64(read_messages(request.dst_recording_id, &head), 3 * PER_SEGMENT + 3);
@@ -41,6 +49,7 @@ static void a_migrate_that_fails_changes_nothing(void)
     migrate_at_every_fault(true, true);
     migrate_at_every_fault(false, true);
     migrate_at_every_fault(true, false);
+    migrate_at_every_fault(false, false);
 }
 
 /* As a migration leaves it that died when the destination had got the bytes and the source still had them. */
