@@ -46,7 +46,7 @@ struct as_archive
     int64_t archive_id;
     asi_auth auth;
     asi_archive_counters counters;
-    int64_t tick_ms;                     /* last clock tick that was processed */
+    int64_t tick_ms;                     /* last tick that was processed; elapsed time, no time of day */
     bool is_aborting;                    /* closing after a fatal failure: active recordings stay active in the catalog */
 
     /* The parts. Each is defined in the header of its name. */

@@ -46,8 +46,8 @@ typedef struct asi_server
     asi_cycle_counters conductor_cycle;
     asi_cycle_counters recorder_cycle;   /* DEDICATED only; also the next field */
     asi_cycle_counters replayer_cycle;
-    int64_t heartbeat_ms;                /* time of the last heartbeat written to the mark file */
-    int64_t busy_ms;                     /* last time with a control session, a recording or a replay */
+    int64_t heartbeat_ms;                /* tick of the last heartbeat written to the mark file */
+    int64_t busy_ms;                     /* last tick with a control session, a recording or a replay */
     bool is_idle_expired;                /* written by the conductor, read by the owner's thread */
     as_publication *events;
     asi_agent agents[3];
@@ -121,9 +121,10 @@ static void watch_idleness(as_archive *archive, int64_t now_ms)
     }
 }
 
+/* Of the clock of elapsed time: intervals survive a time of day that is set. */
 static int tick(as_archive *archive)
 {
-    const int64_t now_ms = asi_clock_ms(&archive->clock);
+    const int64_t now_ms = asi_clock_ns(&archive->clock) / 1000000;
     if (now_ms == archive->tick_ms)
     {
         return 0;
@@ -133,7 +134,7 @@ static int tick(as_archive *archive)
     if (now_ms - archive->server->heartbeat_ms >= ASI_MARK_UPDATE_INTERVAL_MS)
     {
         archive->server->heartbeat_ms = now_ms;
-        asi_mark_heartbeat(archive->mark, now_ms);
+        asi_mark_heartbeat(archive->mark, asi_clock_ms(&archive->clock));
     }
     asi_low_storage_step(archive, now_ms);
     return as_client_invoke(archive->client);
@@ -568,8 +569,7 @@ static as_result open_parts(as_archive *archive, const asi_archive_dependencies 
     if (AS_OK == result)
     {
         asi_retention_init(archive);
-        archive->server->heartbeat_ms = asi_clock_ms(&archive->clock);
-        asi_mark_ready(archive->mark, archive->archive_id, archive->server->heartbeat_ms);
+        asi_mark_ready(archive->mark, archive->archive_id, asi_clock_ms(&archive->clock));
         result = open_streams(archive);
     }
     return result;

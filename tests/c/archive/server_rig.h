@@ -45,6 +45,7 @@ typedef struct test_rig
     as_archive_config *config;
     bool has_threads;             /* the archive runs its own */
     int64_t clock_ahead_ns;       /* of the archive's clock before the system's */
+    int64_t clock_set_ms;         /* by which its time of day was set, forth or back */
     /* The disk: counts writes of segment files; from `fail_at` on (0: never) they answer -fail_with. */
     asi_file_ops files;
     bool is_segment[RIG_FILES_MAX]; /* by descriptor; numbers are used again by other threads */
@@ -68,7 +69,8 @@ static inline int64_t rig_nano_time(void *context)
 static inline int64_t rig_epoch_ms(void *context)
 {
     const asi_clock clock = asi_clock_system();
-    return asi_clock_ms(&clock) + asi_load_relaxed_i64(&((test_rig *)context)->clock_ahead_ns) / 1000000;
+    const test_rig *rig = context;
+    return asi_clock_ms(&clock) + asi_load_relaxed_i64(&rig->clock_ahead_ns) / 1000000 + asi_load_relaxed_i64(&rig->clock_set_ms);
 }
 
 static inline void rig_turn(test_rig *rig)

@@ -3,6 +3,7 @@
  * session (server_rig.h) against an invoked archive, and for retention one with threads; files and free space are the test's. */
 #include "server_rig.h"
 
+#include "server/descriptors.h"
 #include "server/retention.h"
 #include "store/segment_layout.h"
 
@@ -339,6 +340,46 @@ static void retention_keeps_what_was_extended_since_it_planned(void)
     rig_close(&rig);
 }
 
+/* -- a time of day that is set ------------------------------------------------------------------------------------------------- */
+
+#define DAY_MS INT64_C(86400000)
+
+static int64_t heartbeat_ms(void)
+{
+    asi_mark_info info;
+    CHECK_I64(asi_mark_read_untrusted(rig.archive_dir, &info), AS_OK);
+    return info.activity_timestamp_ms;
+}
+
+/* A machine may start with a wrong time of day and correct it: intervals are of elapsed time. */
+static void a_time_of_day_that_is_set_changes_no_interval(void)
+{
+    rig_open(&rig);
+    rig_set(&rig, "aeron.spark.archive.retain.older.than", "4w");
+    rig_set(&rig, "aeron.spark.archive.retain.interval", "10s");
+    rig_set(&rig, "aeron.spark.archive.exit.when.idle", "43200s");
+    rig_open_archive(&rig);
+    const asi_retention *retention = rig.archive->retention;
+    UNTIL(&rig, retention->next_ms > 0);
+    rig.clock_set_ms = DAY_MS;
+    rig.clock_ahead_ns += RIG_SECOND;
+    rig_turn_times(&rig, 10);
+    CHECK(!as_archive_is_idle_expired(rig.archive));
+    raw_session *session = raw_connect(&rig);
+    raw_record(session, 7400, MESSAGE, 3);
+
+    rig.clock_set_ms = 0;
+    rig.clock_ahead_ns += 20 * RIG_SECOND;
+    UNTIL(&rig, heartbeat_ms() <= rig_epoch_ms(&rig));
+    UNTIL(&rig, retention->is_scanning);
+    asi_descriptors *descriptors = rig.archive->descriptors;
+    descriptors->open = descriptors->limit; /* of recordings that have ended since */
+    raw_record(session, 7400, MESSAGE, 3);
+    CHECK(descriptors->open < descriptors->limit);
+    raw_close(session);
+    rig_close(&rig);
+}
+
 static void retention_settings(void)
 {
     static const struct { const char *text; int64_t seconds; } AGES[] = { { "30s", 30 }, { "90m", 5400 }, { "12h", 43200 },
@@ -381,6 +422,7 @@ int main(void)
     RUN(retention_deletes_and_names_what_holds_back);
     RUN(retention_never_takes_what_is_written);
     RUN(retention_keeps_what_was_extended_since_it_planned);
+    RUN(a_time_of_day_that_is_set_changes_no_interval);
     RUN(retention_settings);
     return 0;
 }
