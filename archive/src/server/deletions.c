@@ -148,6 +148,7 @@ static void on_prepared(as_archive *archive, asi_deletion *deletion)
     {
         undo(archive, deletion);
         tell_error(archive, deletion, asi_control_storage_code(work->failure_code), work->failure_text);
+        asi_compaction_on_purged(archive, deletion->catalog_bytes, false);
         remove_deletion(archive, deletion);
         return;
     }

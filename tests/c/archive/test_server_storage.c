@@ -12,6 +12,7 @@
 
 static test_rig rig;
 static bool refuses_unlink;
+static bool refuses_listing;
 
 /* -- what the archive tells ---------------------------------------------------------------------------------------------------- */
 
@@ -192,6 +193,46 @@ static void a_record_stays_as_long_as_its_files(void)
     UNTIL(&rig, 0 == deleted_bytes());
     CHECK_I64(asi_catalog_count(rig.archive->catalog), 1);
     CHECK_I64(asi_catalog_next_recording_id(rig.archive->catalog), 3);
+    rig_close(&rig);
+}
+
+static int rig_readdir(
+    void *context, const char *path, bool (*on_name)(void *name_context, const char *name), void *name_context)
+{
+    (void)context;
+    const asi_file_ops *posix = asi_file_ops_posix();
+    return refuses_listing ? -EMFILE : posix->readdir(posix->context, path, on_name, name_context);
+}
+
+/* A purge that could not list the folder has deleted no file: the next start finds them by the record, which stays until then. */
+static void a_record_stays_when_its_files_were_not_found(void)
+{
+    rig_open(&rig);
+    rig.files.readdir = rig_readdir;
+    rig_set(&rig, "aeron.spark.archive.catalog.compaction.threshold", "1");
+    rig_open_archive(&rig);
+    raw_session *session = raw_connect(&rig);
+    for (int64_t i = 0; i < 5; i++)
+    {
+        raw_record(session, 7211, MESSAGE, 3);
+    }
+    asi_codec_request request = request_of(ASI_CODEC_PURGE_RECORDING, 0);
+    refuses_listing = true;
+    CHECK_I64(raw_ask(session, &request)->code, ASI_CODEC_ERROR);
+    refuses_listing = false;
+    for (int64_t i = 1; i < 4; i++)
+    {
+        purge(session, i);
+    }
+    rig_turn_times(&rig, 100);
+    CHECK_I64(files_of(0), 1);
+    CHECK(deleted_bytes() > 0);
+    raw_close(session);
+    rig_close_archive(&rig);
+
+    rig_open_archive(&rig);
+    CHECK_I64(files_of(0), 0);
+    UNTIL(&rig, 0 == deleted_bytes());
     rig_close(&rig);
 }
 
@@ -418,6 +459,7 @@ int main(void)
     RUN(a_disk_that_fills_is_told_before_it_is_full);
     RUN(a_running_archive_compacts_its_catalog);
     RUN(a_record_stays_as_long_as_its_files);
+    RUN(a_record_stays_when_its_files_were_not_found);
     RUN(a_threshold_of_0_keeps_the_catalog_as_it_is);
     RUN(retention_deletes_and_names_what_holds_back);
     RUN(retention_never_takes_what_is_written);
