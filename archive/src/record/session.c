@@ -41,8 +41,7 @@ static void on_block(void *context, const uint8_t *frames, int64_t length, int32
     work->bytes += asi_segment_writer_bytes_written(session->writer) - before_bytes;
     if (AS_OK != written)
     {
-        set_failure(session, written,
-            asi_segment_writer_is_out_of_space(session->writer) ? ASI_CODEC_E_STORAGE_SPACE : ASI_CODEC_E_GENERIC);
+        set_failure(session, written, asi_segment_writer_is_out_of_space(session->writer) ? ENOSPC : as_error_code());
     }
     else if (NULL != session->times)
     {
@@ -79,7 +78,7 @@ static void open_writer(asi_record_session *session, const asi_record_events *ev
     const as_result opened = asi_segment_writer_open(&session->writer_params, &session->writer);
     if (AS_OK != opened)
     {
-        set_failure(session, opened, ASI_CODEC_E_GENERIC);
+        set_failure(session, opened, as_error_code());
         asi_record_session_stop(session, events);
         return;
     }
@@ -105,7 +104,7 @@ static int record(asi_record_session *session, const asi_record_events *events, 
     const int64_t polled = is_aborted ? 0 : as_image_block_poll(session->image, on_block, &block, session->block_limit);
     if (polled < 0)
     {
-        set_failure(session, (as_result)polled, ASI_CODEC_E_GENERIC); /* the image's log is damaged: no more data can be read */
+        set_failure(session, (as_result)polled, as_error_code()); /* the image's log is damaged: no more data can be read */
     }
     if (0 == polled && NULL != session->times && asi_time_writer_is_waiting(session->times))
     {

@@ -50,7 +50,7 @@ typedef struct asi_record_session
     int time_failure;               /* errno of the index's first failure, 0: none; the recording continues */
     int64_t reported_position;      /* of the last Progress event */
     as_result failure;              /* AS_OK: ended without error */
-    int32_t failure_code;           /* of the archive protocol */
+    int32_t failure_code;           /* of the system, ENOSPC: the disk is full; 0: none */
     char failure_text[ASI_RECORD_ERROR_CAPACITY];
 } asi_record_session;
 

@@ -265,7 +265,7 @@ static void record_image(as_archive *archive, asi_recording_subscription *subscr
     if (AS_OK != result)
     {
         char text[1024];
-        const int32_t code = ENOSPC == as_error_code() ? ASI_CODEC_E_STORAGE_SPACE : ASI_CODEC_E_GENERIC;
+        const int32_t code = asi_control_storage_code(as_error_code());
         snprintf(text, sizeof(text), "%s", as_error_text());
         asi_archive_log(archive, code, text);
         answer_image(archive, subscription, code, text);
@@ -373,9 +373,10 @@ static void end_recording(as_archive *archive, asi_active_recording *recording)
     }
     if (AS_OK != session->failure)
     {
-        asi_archive_log(archive, session->failure_code, session->failure_text);
-        asi_control_respond(archive, subscription->control_session_id, subscription->correlation_id, ASI_CODEC_ERROR,
-            session->failure_code, session->failure_text);
+        const int32_t code = asi_control_storage_code(session->failure_code);
+        asi_archive_log(archive, code, session->failure_text);
+        asi_control_respond(archive, subscription->control_session_id, subscription->correlation_id, ASI_CODEC_ERROR, code,
+            session->failure_text);
     }
     if (0 != session->time_failure)
     {

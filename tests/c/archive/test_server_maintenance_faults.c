@@ -217,6 +217,48 @@ static void a_start_that_fails_leaves_nothing_active(void)
     rig_close(&rig);
 }
 
+/* What a start is answered whose disk call `n` is refused: the error's code, or AS_NULL_VALUE when it is none of the recording. */
+static int64_t code_of_start(raw_session *session, int32_t stream_id, int64_t n)
+{
+    as_publication *publication = NULL;
+    asi_codec_request request = start_of(CHANNEL, stream_id, true);
+    raw_ask_ok(session, &request);
+    raw_forget(session);
+    break_disk(n);
+    CHECK_I64(as_client_add_exclusive_publication(rig.client, CHANNEL, stream_id, &publication), AS_OK);
+    UNTIL(&rig, (raw_poll(session), session->event_count > 0));
+    rig_turn_times(&rig, 10);
+    disk.fail_at = 0;
+    as_publication_close(publication);
+    if (ASI_CODEC_RECORDING_SIGNAL == session->events[0].template_id)
+    {
+        raw_await_signal(session, AS_SIGNAL_STOP, request.correlation_id);
+    }
+    const asi_codec_event *answer = raw_find(session, ASI_CODEC_CONTROL_RESPONSE, request.correlation_id);
+    return NULL == answer ? AS_NULL_VALUE : answer->relevant_id;
+}
+
+/* In the catalog, or in the first segment that the recorder creates. */
+static void a_full_disk_is_told_as_such_where_a_recording_starts(void)
+{
+    static const int ERRORS[] = { ENOSPC, EDQUOT };
+    for (size_t i = 0; i < sizeof(ERRORS) / sizeof(ERRORS[0]); i++)
+    {
+        open_on_failing_disk(ERRORS[i], false);
+        raw_session *session = raw_connect(&rig);
+        int refused = 0;
+        for (int32_t n = 1; n < 16; n++)
+        {
+            const int64_t code = code_of_start(session, 7240 + n, n);
+            CHECK(AS_NULL_VALUE == code || ASI_CODEC_E_STORAGE_SPACE == code);
+            refused += AS_NULL_VALUE != code;
+        }
+        CHECK(refused >= 6);
+        raw_close(session);
+        rig_close(&rig);
+    }
+}
+
 static void files_that_stay_are_told_one_by_one(void)
 {
     open_on_failing_disk(EACCES, true);
@@ -252,6 +294,7 @@ int main(void)
     RUN(a_disk_that_dies_leaves_whole_recordings);
     RUN(an_extension_that_fails_leaves_the_recording_as_it_was);
     RUN(a_start_that_fails_leaves_nothing_active);
+    RUN(a_full_disk_is_told_as_such_where_a_recording_starts);
     RUN(files_that_stay_are_told_one_by_one);
     return 0;
 }
