@@ -213,6 +213,7 @@ def test_without_a_socket_blocks_go_through_spark(spark: SparkSession) -> None:
         ("value, CAST(1 AS BIGINT) AS reserved_value", {}, "column reserved_value"),
         ("value", {"payload": "arrow"}, "payload=arrow"),
         ("1 AS value", {}, "column value of int"),
+        ("CAST(9 AS INT) AS value, CAST(value AS BINARY) AS value", {}, "2 columns value"),
         ("value COLLATE UTF8_LCASE AS value", {}, "column value of string collate UTF8_LCASE"),
     ],
 )

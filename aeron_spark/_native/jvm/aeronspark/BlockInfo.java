@@ -20,18 +20,17 @@ record BlockInfo(LogicalWriteInfo rows) implements LogicalWriteInfo {
         if (!"value".equalsIgnoreCase(payload)) {
             return "payload=" + payload;
         }
-        StructField value = null;
-        for (StructField field : info.schema().fields()) {
+        StructField[] fields = info.schema().fields();
+        for (StructField field : fields) {
             if (!"value".equals(field.name())) {
                 return "column " + field.name();
             }
-            value = field;
         }
-        if (value == null) {
-            return "no column value";
+        if (fields.length != 1) {
+            return fields.length + " columns value";
         }
-        boolean isBytes = isText(info) || DataTypes.BinaryType.equals(value.dataType());
-        return isBytes ? null : "column value of " + value.dataType().simpleString();
+        boolean isBytes = isText(info) || DataTypes.BinaryType.equals(fields[0].dataType());
+        return isBytes ? null : "column value of " + fields[0].dataType().simpleString();
     }
 
     static boolean isText(LogicalWriteInfo info) {
