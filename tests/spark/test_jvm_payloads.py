@@ -5,6 +5,7 @@ What is whole the JVM decodes; where a message or a value is not, Python does, f
 
 from __future__ import annotations
 
+import shutil
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,7 @@ from tests.sbe.test_schema import schema
 from tests.spark import recorded
 from tests.spark.session import JAR
 from tests.spark.test_jvm import metrics_of, plan_of, told
+from tests.spark.test_jvm_shown import logged
 
 MORE_TYPES = (
     '<type name="Maybe" primitiveType="int32" presence="optional"/><type name="Levels" primitiveType="int16" length="3"/>'
@@ -184,6 +186,22 @@ def test_what_cannot_be_decoded_is_what_python_makes_of_it(spark: SparkSession, 
     assert metrics["aeronBytes"] > 0, "the other batches are the JVM's"
 
 
+def test_rows_come_once_where_python_reads_a_batch_and_then_the_rest(
+    spark: SparkSession, folder: Path, tmp_path: Path
+) -> None:
+    """The batch for a message that cannot be decoded; the rest for damage in the batch behind it."""
+    copy = tmp_path / "copy"
+    shutil.copytree(folder, copy)
+    options = {"sbeMessage": "M", "onSbeError": "null", "rowsPerBatch": "10", "minPartitions": "1"}
+    names = {"columns": "position,recording_id,id,sbe_error"}
+    rows = rows_of(load(spark, folder, "python", BROKEN, **options, **names))
+    assert rows[17].sbe_error is not None
+    with (copy / f"{rows[0].recording_id}-0.rec").open("r+b") as file:
+        file.seek(rows[22].position)
+        file.write(b"\x05\0\0\0")  # no frame is that short
+    assert same(spark, copy, BROKEN, onCorruption="skip", **options, **names).count() == 22
+
+
 def test_errors_are_those_of_python(spark: SparkSession, folder: Path) -> None:
     for options in (
         {"sbeMessage": "M"},
@@ -289,3 +307,10 @@ def test_a_plan_for_c_is_the_same_each_time() -> None:
     assert found[0].lacks == ()
     names = Decoder(SCHEMA, "M", spark=True, on_error="drop").arrow_schema.names
     assert found[0].columns == tuple(names)
+
+
+def test_a_task_says_once_that_it_leaves_batches_to_python(spark: SparkSession, folder: Path) -> None:
+    options = {"sbeMessage": "M", "onSbeError": "drop", "rowsPerBatch": "10", "minPartitions": "1"}
+    with logged(spark) as lines:
+        assert load(spark, folder, "jvm", BROKEN, **options).count() == 57
+    assert str(lines.toString()).count("Python reads a batch of recording") == 1

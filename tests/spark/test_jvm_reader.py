@@ -25,6 +25,7 @@ TASKS, FIRST_TASKS = 10_000, 2_000
 ENDED = "java.io.IOException: the task has ended, and its reader gives no more rows"
 #: Of the C library: bytes of memory that is freed do not stay as they were.
 FREED_BYTES_CHANGE = {"MALLOC_PERTURB_": "85"}
+OF_SBE = {"payload": "sbe", "sbeMessage": "M", "sbeFraming": "lengthPrefix=u16be", "columns": "position,side,note"}
 SEGMENT, LATER = "0-0.rec", "0-131072.rec"
 
 pytestmark = pytest.mark.interop  # a JDK
@@ -184,10 +185,23 @@ def test_tasks_free_what_they_took(folder: Path, tmp_path: Path, jvm: JvmReader)
     assert open_files(jvm.pid) == opened
 
 
-@pytest.mark.parametrize(
-    "plan",
-    [{}, {"payload": "sbe", "sbeMessage": "M", "sbeFraming": "lengthPrefix=u16be", "columns": "position,side,note"}],
-)
+def test_batches_of_messages_are_freed_before_the_next(of_sbe: Path, jvm: JvmReader) -> None:
+    python = PythonReader(of_sbe, sbeSchema=f"{of_sbe}/schema.xml", rowsPerBatch="10", **OF_SBE)
+    (partition,) = python.partitions()
+
+    def tasks(count: int) -> None:
+        for _ in range(count):
+            jvm.open(partition, python.schema)
+            assert jvm.read(has_texts=False).rows == 200
+            jvm.close()
+
+    tasks(200)
+    before = memory(jvm.pid)
+    tasks(500)
+    assert memory(jvm.pid) - before < 2 << 20
+
+
+@pytest.mark.parametrize("plan", [{}, OF_SBE], ids=["messages", "sbe"])
 def test_a_thread_that_still_reads_where_the_task_has_ended(
     folder: Path, of_sbe: Path, tmp_path: Path, plan: dict[str, str]
 ) -> None:

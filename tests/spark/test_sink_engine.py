@@ -203,6 +203,23 @@ def test_without_a_socket_blocks_go_through_spark(spark: SparkSession) -> None:
         given_up.setBoolean(None, False)  # noqa: FBT003 - Java's
 
 
+@needs_jar
+def test_a_folder_whose_path_is_too_long_for_a_socket_is_left_empty(spark: SparkSession, tmp_path: Path) -> None:
+    long = tmp_path / ("x" * 120)
+    long.mkdir()
+    jvm: Any = spark._jvm
+    folder = jvm.java.lang.System.getProperty("java.io.tmpdir")
+    given_up = socket_given_up(spark)
+    jvm.java.lang.System.setProperty("java.io.tmpdir", str(long))
+    try:
+        test_messages_are_the_rows_in_their_order(spark, LONG, "STRING")
+        assert given_up.getBoolean(None)
+    finally:
+        jvm.java.lang.System.setProperty("java.io.tmpdir", folder)
+        given_up.setBoolean(None, False)  # noqa: FBT003 - Java's
+    assert not list(long.glob("aeron-rows-*"))
+
+
 # -- the choice --------------------------------------------------------------------------------------------------------
 
 
@@ -223,6 +240,12 @@ def test_what_the_jvm_does_not_write_it_names(
     frame = rows(spark, MANY, 10).selectExpr(*columns.split(", ", 1))
     with pytest.raises(PySparkException, match=f"UsageError: engine=jvm cannot write with {lack}: leave engine out"):
         save(frame, dirs.SHARED_MEMORY / "absent", engine="jvm", **options)
+
+
+@needs_jar
+def test_rows_without_a_column(spark: SparkSession) -> None:
+    with pytest.raises(PySparkException, match=r"need a column 'value' .*there are: none"):
+        save(rows(spark, MANY, 10).select(), dirs.SHARED_MEMORY / "absent")
 
 
 @pytest.mark.parametrize("name", ["jmv", ""])
