@@ -189,6 +189,41 @@ def test_modes_and_engines_share_a_checkpoint(queries: Queries, archive: recorde
     assert "marks" in queries.committed()
 
 
+@pytest.mark.parametrize("engine", ["python", "jvm"])
+def test_a_query_of_micro_batches_goes_over_to_the_mode(
+    spark: SparkSession, queries: Queries, archive: recorded.Archive, engine: str
+) -> None:
+    """Spark 4.3 takes its checkpoint if state had the newer format when it was begun; the query need not have any."""
+    state_format = "spark.sql.streaming.stateStore.checkpointFormatVersion"
+    spark.conf.set(state_format, "2")
+    try:
+        with archive.record(STREAM) as publication:
+            recorded.publish(publication, STREAM, 40, SIZES)
+            archive.wait_recorded(STREAM, publication.position)
+            queries.catch_up(engine)
+            assert len(queries.rows()) == 40
+            with queries.running(LONG):
+                recorded.publish(publication, STREAM, 40, SIZES, first=40)
+                queries.await_rows(80)
+    finally:
+        spark.conf.unset(state_format)
+    assert [row[-1] for row in queries.rows()] == sent(STREAM, 80)
+
+
+def test_without_that_setting_the_checkpoint_of_micro_batches_is_refused(
+    queries: Queries, archive: recorded.Archive
+) -> None:
+    """By Spark 4.3, as the page says; nothing is read."""
+    with archive.record(STREAM) as publication:
+        recorded.publish(publication, STREAM, 10, SIZES)
+        archive.wait_recorded(STREAM, publication.position)
+        queries.catch_up("jvm")
+        query = queries.start(duration=LONG)
+        wait_until(lambda: query.exception() is not None, WAIT_S, "the refusal")
+    assert "CHECKPOINT_FORMAT_V1_NOT_SUPPORTED" in str(query.exception())
+    assert len(queries.rows()) == 10
+
+
 def test_batches_end_between_any_two_rows(queries: Queries, archive: recorded.Archive) -> None:
     """While messages come without a pause: each once, those of several frames too."""
     with archive.record(STREAM) as publication:
