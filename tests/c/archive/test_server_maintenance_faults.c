@@ -171,17 +171,24 @@ static void an_extension_that_fails_leaves_the_recording_as_it_was(void)
     rig_close(&rig);
 }
 
+/* Starts a recording, and its stream with the disk's call `n` refused; the session has the first event of that. */
+static as_publication *publish_on_broken_disk(raw_session *session, asi_codec_request *request, int64_t n)
+{
+    as_publication *publication = NULL;
+    raw_ask_ok(session, request);
+    raw_forget(session);
+    break_disk(n);
+    CHECK_I64(as_client_add_exclusive_publication(rig.client, CHANNEL, request->stream_id, &publication), AS_OK);
+    UNTIL(&rig, (raw_poll(session), session->event_count > 0));
+    return publication;
+}
+
 /* A start with the disk's call `n` refused. True: it was refused, and the recording is listed all the same. */
 static bool start_with_fault(raw_session *session, int32_t stream_id, int64_t n)
 {
-    as_publication *publication = NULL;
     const int64_t count = asi_catalog_count(rig.archive->catalog);
     asi_codec_request request = start_of(CHANNEL, stream_id, true);
-    raw_ask_ok(session, &request);
-    raw_forget(session);
-    break_disk(n);
-    CHECK_I64(as_client_add_exclusive_publication(rig.client, CHANNEL, stream_id, &publication), AS_OK);
-    UNTIL(&rig, (raw_poll(session), session->event_count > 0));
+    as_publication *publication = publish_on_broken_disk(session, &request, n);
     const bool is_refused = ASI_CODEC_CONTROL_RESPONSE == session->events[0].template_id;
     const bool is_listed = asi_catalog_count(rig.archive->catalog) > count;
     disk.fail_at = 0;
@@ -220,13 +227,8 @@ static void a_start_that_fails_leaves_nothing_active(void)
 /* What a start is answered whose disk call `n` is refused: the error's code, or AS_NULL_VALUE when it is none of the recording. */
 static int64_t code_of_start(raw_session *session, int32_t stream_id, int64_t n)
 {
-    as_publication *publication = NULL;
     asi_codec_request request = start_of(CHANNEL, stream_id, true);
-    raw_ask_ok(session, &request);
-    raw_forget(session);
-    break_disk(n);
-    CHECK_I64(as_client_add_exclusive_publication(rig.client, CHANNEL, stream_id, &publication), AS_OK);
-    UNTIL(&rig, (raw_poll(session), session->event_count > 0));
+    as_publication *publication = publish_on_broken_disk(session, &request, n);
     rig_turn_times(&rig, 10);
     disk.fail_at = 0;
     as_publication_close(publication);
