@@ -4,7 +4,8 @@
  *   log_limit record FOLDER BYTES [STREAMS 1]  one thread copies blocks into the log, another writes them to segment files
  *   log_limit replay FOLDER BYTES [STREAMS 1]  one thread reads such files into the log, another a word of each message there
  *   log_limit stream LENGTH BYTES              one thread copies messages of a length into the log, another takes them: a word of
- *                                              each where it fits into a frame, else all of it, as it is put together
+ *                                              each where it fits into a frame, else all of it, as it is put together; a third
+ *                                              zeroes what was taken, as a log must be before it is written again
  *
  * A block goes up to the end of a term, the largest block of the archive, and what the other thread has left free. */
 #define _GNU_SOURCE
@@ -31,11 +32,22 @@
 #define MESSAGE 1056 /* of the archive's rows, in its frame */
 #define STREAMS_MAX 64
 
+typedef enum role
+{
+    PUBLISHER,
+    SUBSCRIBER,
+    CLEANER,
+} role;
+
+typedef struct progress
+{
+    _Alignas(128) _Atomic int64_t position;
+} progress;
+
 typedef struct stream
 {
     uint8_t *log;
-    _Alignas(128) _Atomic int64_t published;
-    _Alignas(128) _Atomic int64_t consumed;
+    progress of[3]; /* by role */
     int fd;
 } stream;
 
@@ -114,54 +126,72 @@ static void copy_out(stream *at, int64_t position, int64_t length) { memcpy(take
 
 typedef struct side
 {
+    role role;
     move_block move;
     int64_t largest;
 } side;
 
-static int64_t step(stream *at, const side *by, bool publishes)
+static void zero(stream *at, int64_t position, int64_t length) { memset(at->log + position % (3 * term), 0, (size_t)length); }
+
+static int64_t reached(stream *at, role by) { return atomic_load_explicit(&at->of[by].position, memory_order_acquire); }
+
+static int64_t limit_of(stream *at, role by)
 {
-    _Atomic int64_t *own = publishes ? &at->published : &at->consumed;
-    const int64_t position = atomic_load_explicit(own, memory_order_relaxed);
-    /* A publisher may be half a term ahead of a subscriber. */
-    const int64_t limit = publishes ? least(bytes_each, atomic_load_explicit(&at->consumed, memory_order_acquire) + term / 2) :
-        atomic_load_explicit(&at->published, memory_order_acquire);
-    const int64_t length = least(least(limit - position, term - position % term), by->largest);
+    if (PUBLISHER != by)
+    {
+        return reached(at, SUBSCRIBER == by ? PUBLISHER : SUBSCRIBER);
+    }
+    /* A publisher may be half a term ahead of a subscriber, and two terms of what is clean. */
+    return least(bytes_each, least(reached(at, SUBSCRIBER) + term / 2, reached(at, CLEANER) + 2 * term));
+}
+
+static int64_t step(stream *at, const side *by)
+{
+    const int64_t position = reached(at, by->role);
+    const int64_t length = least(least(limit_of(at, by->role) - position, term - position % term), by->largest);
     if (length > 0)
     {
         by->move(at, position, length);
-        atomic_store_explicit(own, position + length, memory_order_release);
+        atomic_store_explicit(&at->of[by->role].position, position + length, memory_order_release);
     }
     return length;
 }
 
-static void run(const side *by, bool publishes)
+/* A driver sleeps where there is nothing to clean. */
+static void wait_for_others(role by)
+{
+    const struct timespec nap = { .tv_nsec = 100000 };
+    CLEANER == by ? (void)nanosleep(&nap, NULL) : (void)sched_yield();
+}
+
+static void run(const side *by)
 {
     for (int64_t left = bytes_each * stream_count; left > 0;)
     {
         int64_t moved = 0;
         for (int64_t i = 0; i < stream_count; i++)
         {
-            moved += step(&streams[i], by, publishes);
+            moved += step(&streams[i], by);
         }
         left -= moved;
         if (0 == moved)
         {
-            sched_yield();
+            wait_for_others(by->role);
         }
     }
 }
 
-typedef struct other_thread
+static void *run_other(void *by)
 {
-    const side *by;
-    bool publishes;
-} other_thread;
-
-static void *run_other(void *context)
-{
-    const other_thread *at = context;
-    run(at->by, at->publishes);
+    run(by);
     return NULL;
+}
+
+static pthread_t start(side *by)
+{
+    pthread_t thread;
+    need(-pthread_create(&thread, NULL, run_other, by), "pthread_create");
+    return thread;
 }
 
 /* Segments full of messages, and no file open. */
@@ -192,8 +222,9 @@ int main(int count, char **arguments)
     }
     const bool is_replay = 0 == strcmp(arguments[1], "replay");
     const bool is_stream = 0 == strcmp(arguments[1], "stream");
-    side copies = { copy_in, BLOCK };
-    side takes = { write_out, LARGEST };
+    side copies = { PUBLISHER, copy_in, BLOCK };
+    side takes = { SUBSCRIBER, write_out, LARGEST };
+    side cleans = { CLEANER, zero, BLOCK };
     if (is_replay)
     {
         copies.move = read_in;
@@ -223,19 +254,20 @@ int main(int count, char **arguments)
             return 1;
         }
         memset(streams[i].log, 1, (size_t)(3 * term)); /* its pages are there before the clock runs */
+        streams[i].of[CLEANER].position = is_stream ? 0 : bytes_each;
     }
     if (is_replay)
     {
         make_segments();
     }
-    other_thread beside = { .by = is_replay ? &takes : &copies, .publishes = !is_replay };
-    pthread_t other;
     const double begin = seconds(CLOCK_MONOTONIC);
     const double begin_core = seconds(CLOCK_THREAD_CPUTIME_ID);
-    need(-pthread_create(&other, NULL, run_other, &beside), "pthread_create");
-    run(is_replay ? &copies : &takes, is_replay);
+    const pthread_t other = start(is_replay ? &takes : &copies);
+    const pthread_t cleaner = is_stream ? start(&cleans) : other;
+    run(is_replay ? &copies : &takes);
     const double core = seconds(CLOCK_THREAD_CPUTIME_ID) - begin_core;
     pthread_join(other, NULL);
+    is_stream ? pthread_join(cleaner, NULL) : 0;
     const double bytes = (double)(bytes_each * stream_count);
     const double took = seconds(CLOCK_MONOTONIC) - begin;
     printf("{\"bytes_per_second\": %.1f, \"core_seconds_per_gb\": %.4f, \"messages_per_second\": %.1f}\n", bytes / took,

@@ -229,7 +229,7 @@ def round_trips() -> Iterator[Row]:
 
 
 def copied(length: int, messages: int) -> float:
-    """Messages a second that two threads pass through a log buffer, which do nothing but copy."""
+    """Messages a second that two threads pass through a log buffer by copies alone, while a third zeroes what was taken."""
     command = [native.bench_program("log_limit"), "stream", str(length), str(length * messages)]
     return float(json.loads(subprocess.run(command, check=True, capture_output=True).stdout)["messages_per_second"])
 
