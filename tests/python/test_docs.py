@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codeop
 import contextlib
 import os
 import re
@@ -26,6 +27,9 @@ from tests.release.build import TARGETS
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE_DIR = "/dev/shm/aeron-docs"  # noqa: S108 - of the pages; the tests put one of their own in its place
 PAGES = {path.name: path.read_text("utf-8") for path in sorted((ROOT / "docs").glob("*.md"))}
+WITH_PYTHON = sorted(
+    path for path in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md")) if "```python\n" in path.read_text("utf-8")
+)
 SOURCES = [
     re.sub(r'"\s*\n\s*f?"', "", path.read_text("utf-8"))
     for folder in ("aeron_spark", "driver_native", "archive")
@@ -71,6 +75,19 @@ def run_python(page: str, folder: Path, aeron_dir: Path, *, timeout: float) -> s
     script = folder / page.replace(".md", ".py")
     script.write_text(own_program(page, "python", aeron_dir), "utf-8")
     return run([sys.executable, str(script)], folder, timeout=timeout)
+
+
+@pytest.mark.parametrize("page", [str(path.relative_to(ROOT)) for path in WITH_PYTHON])
+def test_blocks_can_be_pasted_into_the_prompt(page: str) -> None:
+    """Python's prompt ends a block at an empty line, and only there."""
+    compiler, pending = codeop.CommandCompiler(), ""
+    for block in re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text("utf-8"), re.DOTALL | re.MULTILINE):
+        for line in [*block.splitlines(), ""]:
+            pending += line + "\n"
+            # The prompt asks for more lines until the statement is whole: a compound one by an empty line.
+            if compiler(pending if line == "" else pending.removesuffix("\n"), page, "single") is not None:
+                pending = ""
+        assert not pending.strip(), block
 
 
 def test_python_page(tmp_path: Path, aeron_dir: Path) -> None:
