@@ -62,6 +62,13 @@ def lossy_dir() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
+def lossy_ahead_dir() -> Iterator[Path]:
+    ahead = {"aeron.spark.driver.nak.ahead": "true"}
+    with dirs.fresh("lossy-ahead") as aeron_dir, native.driver(aeron_dir, {**SETTINGS, **LOSSY, **ahead}):
+        yield aeron_dir
+
+
+@pytest.fixture(scope="module")
 def theirs_dir() -> Iterator[Path]:
     with dirs.fresh("theirs") as aeron_dir, stock.driver(aeron_dir, threading="SHARED", settings=SETTINGS):
         yield aeron_dir
@@ -197,7 +204,9 @@ def test_spies_read_what_is_sent(sides: tuple[Side, Side], stream: int, opened: 
     assert_read(spy, stream, COUNT, SIZES)
 
 
-@pytest.mark.parametrize("is_publisher", [True, False])
+@pytest.mark.parametrize(
+    ("ours", "is_publisher"), [("lossy_dir", True), ("lossy_dir", False), ("lossy_ahead_dir", False)]
+)
 @pytest.mark.parametrize(
     ("other", "kind"),
     [("theirs_dir", "unicast"), ("stock_c_dir", "unicast"), ("stock_c_dir", "multicast"), ("theirs_dir", "dynamic")],
@@ -205,16 +214,17 @@ def test_spies_read_what_is_sent(sides: tuple[Side, Side], stream: int, opened: 
 def test_loss_is_made_good(
     request: pytest.FixtureRequest,
     peer: Any,
-    lossy_dir: Path,
     stream: int,
     opened: Opened,
+    ours: str,
     is_publisher: bool,
     other: str,
     kind: str,
 ) -> None:
-    directory = request.getfixturevalue(other)
-    lossy = Side(directory=lossy_dir, client=opened(peer.client(str(lossy_dir))))
-    theirs = Side(directory=directory, client=opened(peer.client(str(directory))))
+    lossy, theirs = (
+        Side(directory=directory, client=opened(peer.client(str(directory))))
+        for directory in (request.getfixturevalue(ours), request.getfixturevalue(other))
+    )
     endpoint = f"aeron:udp?endpoint=127.0.0.1:{free_port()}"
     group = f"aeron:udp?endpoint=224.20.30.51:{free_port()}|interface=127.0.0.1"
     control = f"control=127.0.0.1:{free_port()}|control-mode=dynamic"
