@@ -1,7 +1,7 @@
 """Ours and the stock archive answer each refused, or only just taken, control request alike: codes and texts are protocol.
 
 Both get the requests of `refusal_rows`, on the same recordings; an answer of ours that differs must stand in its `DIFFERENCES`
-with the reason.
+with the reason. What stock leaves without an answer, because its decoder throws, ours does, too.
 
 Spec: 07 §9.
 """
@@ -44,6 +44,29 @@ def test_refusals_like_stock(worlds: tuple[World, World], needed: set[str], grou
             if not known:
                 unlike.append((row.name, ours, theirs))
     assert unlike == []
+
+
+@pytest.mark.parametrize("value", [2, -1])
+@pytest.mark.parametrize(
+    ("request_name", "enum", "fields"),
+    [
+        ("StartRecordingRequest", "sourceLocation", {}),
+        ("StartRecordingRequest2", "autoStop", {}),
+        ("ExtendRecordingRequest2", "sourceLocation", {"recordingId": 1}),
+        ("ListRecordingSubscriptionsRequest", "applyStreamId", {"subscriptionCount": 5}),
+    ],
+)
+def test_values_outside_enums_like_stock(
+    worlds: tuple[World, World], request_name: str, enum: str, fields: dict[str, int], value: int
+) -> None:
+    """No answer comes."""
+    for world in worlds:
+        session = world.session
+        session.barrier()
+        session.inbox.clear()
+        asked = session.request(request_name, **{"channel": "aeron:ipc", "streamId": 1002, enum: value}, **fields)
+        session.barrier()
+        assert [it for it in session.inbox if it.fields.get("correlationId") == asked] == []
 
 
 def test_each_difference_is_one(needed: set[str]) -> None:

@@ -49,6 +49,11 @@ as_result asi_codec_layout_find_untrusted(const asi_codec_table *table, const ui
     return NULL == *layout ? AS_AGAIN : AS_OK;
 }
 
+static bool is_flag_value(int32_t value)
+{
+    return 0 == value || 1 == value || INT32_MIN == value;
+}
+
 as_result asi_codec_decode_untrusted(const asi_codec_layout *layout, const asi_codec_header *header, const uint8_t *bytes,
     int64_t length, void *message)
 {
@@ -65,6 +70,11 @@ as_result asi_codec_decode_untrusted(const asi_codec_layout *layout, const asi_c
         {
             return asi_fail(AS_E_DATA, 0, "%s of schema version %d has a block of %d bytes, which ends inside of a field",
                 layout->name, header->version, header->block_length);
+        }
+        if (field->is_flag && !is_flag_value(asi_get_i32(bytes + at)))
+        {
+            return asi_fail(AS_E_DATA, 0, "%s has the value %d at byte %" PRId64 ", where only 0 and 1 are defined", layout->name,
+                asi_get_i32(bytes + at), at);
         }
         memcpy((uint8_t *)message + field->at, bytes + at, field->size);
         at += field->size;

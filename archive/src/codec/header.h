@@ -77,6 +77,7 @@ typedef struct asi_codec_field
     uint8_t size;   /* 4 or 8; 0 ends the list */
     uint8_t since;  /* first schema version that has it */
     uint16_t at;    /* offsetof the member of that size in the plain struct */
+    bool is_flag;   /* an enum of two values, 0 and 1; INT32_MIN is its null value */
 } asi_codec_field;
 
 typedef struct asi_codec_layout
@@ -113,7 +114,7 @@ const asi_codec_layout *asi_codec_layout_find(const asi_codec_table *table, int3
 as_result asi_codec_layout_find_untrusted(const asi_codec_table *table, const uint8_t *bytes, int64_t length,
     asi_codec_header *header, const asi_codec_layout **layout) AS_MUST_USE;
 /* Fills the members of `message` that the sender's version has; the others keep their values. AS_E_DATA, with the message's
- * name: a field or var data does not fit; `message` is then partly filled. */
+ * name: a field or var data does not fit, or an enum has a value that is none; `message` is then partly filled. */
 as_result asi_codec_decode_untrusted(const asi_codec_layout *layout, const asi_codec_header *header, const uint8_t *bytes,
     int64_t length, void *message) AS_MUST_USE;
 /* Writes header (schema version 13), block and var data. AS_E_USAGE: no row has that template id, or the message is longer

@@ -3,6 +3,7 @@
 
 #define I64(since, member) { 8, since, offsetof(asi_codec_request, member) }
 #define I32(since, member) { 4, since, offsetof(asi_codec_request, member) }
+#define FLAG(since, member) { 4, since, offsetof(asi_codec_request, member), true }
 #define VAR(since, member) { 1, since, offsetof(asi_codec_request, member) }
 
 /* Template id, block length, name, fields, var data; each with the schema version that introduced it. */
@@ -20,19 +21,19 @@ static const asi_codec_layout LAYOUTS[] = {
     { ASI_CODEC_ARCHIVE_ID, 16, "ArchiveIdRequest",
         { I64(0, control_session_id), I64(0, correlation_id) } },
     { ASI_CODEC_START_RECORDING, 24, "StartRecordingRequest",
-        { I64(0, control_session_id), I64(0, correlation_id), I32(0, stream_id), I32(0, source_location) },
+        { I64(0, control_session_id), I64(0, correlation_id), I32(0, stream_id), FLAG(0, source_location) },
         { VAR(0, channel) } },
     { ASI_CODEC_START_RECORDING_2, 28, "StartRecordingRequest2",
-        { I64(0, control_session_id), I64(0, correlation_id), I32(0, stream_id), I32(0, source_location),
-            I32(0, auto_stop) },
+        { I64(0, control_session_id), I64(0, correlation_id), I32(0, stream_id), FLAG(0, source_location),
+            FLAG(0, auto_stop) },
         { VAR(0, channel) } },
     { ASI_CODEC_EXTEND_RECORDING, 32, "ExtendRecordingRequest",
         { I64(0, control_session_id), I64(0, correlation_id), I64(0, recording_id), I32(0, stream_id),
-            I32(0, source_location) },
+            FLAG(0, source_location) },
         { VAR(0, channel) } },
     { ASI_CODEC_EXTEND_RECORDING_2, 36, "ExtendRecordingRequest2",
         { I64(0, control_session_id), I64(0, correlation_id), I64(0, recording_id), I32(0, stream_id),
-            I32(0, source_location), I32(0, auto_stop) },
+            FLAG(0, source_location), FLAG(0, auto_stop) },
         { VAR(0, channel) } },
     { ASI_CODEC_STOP_RECORDING, 20, "StopRecordingRequest",
         { I64(0, control_session_id), I64(0, correlation_id), I32(0, stream_id) },
@@ -69,7 +70,7 @@ static const asi_codec_layout LAYOUTS[] = {
         { VAR(0, channel) } },
     { ASI_CODEC_LIST_RECORDING_SUBSCRIPTIONS, 32, "ListRecordingSubscriptionsRequest",
         { I64(0, control_session_id), I64(0, correlation_id), I32(0, pseudo_index), I32(0, record_count),
-            I32(0, apply_stream_id), I32(0, stream_id) },
+            FLAG(0, apply_stream_id), I32(0, stream_id) },
         { VAR(0, channel) } },
     { ASI_CODEC_START_POSITION, 24, "StartPositionRequest",
         { I64(0, control_session_id), I64(0, correlation_id), I64(0, recording_id) } },

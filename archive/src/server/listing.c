@@ -249,7 +249,7 @@ void asi_listing_begin(asi_control_session *session, const asi_codec_request *re
     const asi_listing wanted = {
         .kind = of_subscriptions ? ASI_LISTING_SUBSCRIPTIONS : ASI_LISTING_RECORDINGS,
         .has_filter = ASI_CODEC_LIST_RECORDINGS != request->template_id,
-        .has_stream_id = 0 != request->apply_stream_id,
+        .has_stream_id = 1 == request->apply_stream_id,
         .stream_id = request->stream_id,
         .correlation_id = request->correlation_id,
         .cursor = of_subscriptions ? AS_NULL_VALUE : request->recording_id,

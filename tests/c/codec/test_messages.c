@@ -152,6 +152,14 @@ static const struct
     { false, 103, 24, 0 },
 };
 
+/* Template id, and byte in its block, of every enum of two values. Spec: 07 §2-3. */
+static const struct
+{
+    int template_id;
+    int at;
+} flags[] = { { 4, 20 }, { 63, 20 }, { 63, 24 }, { 11, 28 }, { 64, 28 }, { 64, 32 }, { 17, 24 } };
+#define FLAG_COUNT (sizeof(flags) / sizeof(flags[0]))
+
 static int64_t put_random(int template_index, asi_rand *rand, uint8_t *bytes)
 {
     put_header(bytes, templates[template_index].block_length, templates[template_index].template_id, 101, 13);
@@ -159,6 +167,13 @@ static int64_t put_random(int template_index, asi_rand *rand, uint8_t *bytes)
     for (int i = 0; i < templates[template_index].block_length; i++)
     {
         bytes[at++] = (uint8_t)asi_rand_u64(rand);
+    }
+    for (size_t f = 0; f < FLAG_COUNT; f++)
+    {
+        if (flags[f].template_id == templates[template_index].template_id)
+        {
+            asi_put_i32(bytes + 8 + flags[f].at, (int32_t)(asi_rand_u64(rand) % 2));
+        }
     }
     for (int v = 0; v < templates[template_index].var_count; v++)
     {
@@ -192,6 +207,28 @@ static void every_template_makes_the_round_trip(void)
             CHECK_I64(asi_codec_request_encode(&request, small, sizeof(small), &again_length), AS_E_USAGE);
         }
     }
+}
+
+/* Stock's decoder throws for others. Its null value is one. Spec: 07 §1-2. */
+static void enums_have_their_own_values_only(void)
+{
+    static const struct
+    {
+        int32_t value;
+        as_result result;
+    } rows[] = { { 0, AS_OK }, { 1, AS_OK }, { INT32_MIN, AS_OK }, { 2, AS_E_DATA }, { -1, AS_E_DATA }, { INT32_MAX, AS_E_DATA } };
+    asi_codec_request request;
+    for (size_t f = 0; f < FLAG_COUNT; f++)
+    {
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        {
+            uint8_t bytes[64] = { 0 };
+            put_header(bytes, 40, flags[f].template_id, 101, 13);
+            asi_put_i32(bytes + 8 + flags[f].at, rows[i].value);
+            CHECK_I64(asi_codec_request_decode_untrusted(bytes, sizeof(bytes), &request), rows[i].result);
+        }
+    }
+    CHECK_TEXT(as_error_text(), "ListRecordingSubscriptionsRequest has the value 2147483647 at byte 32, where only 0 and 1 are defined");
 }
 
 /* Spec: 07 §4, 08 §19 scenario 17. */
@@ -318,6 +355,7 @@ int main(void)
     RUN(captured_messages_make_the_round_trip);
     RUN(captured_values_are_read);
     RUN(every_template_makes_the_round_trip);
+    RUN(enums_have_their_own_values_only);
     RUN(older_and_newer_versions_are_read);
     RUN(foreign_messages_are_told_apart);
     RUN(truncated_messages_are_refused);
