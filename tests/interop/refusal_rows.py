@@ -173,6 +173,38 @@ BAD_CHANNELS = {
     "odd term": "aeron:ipc?term-length=65537",
 }
 
+BAD_VALUES = (
+    "session-id=2147483648",
+    "session-id= 5",
+    "session-id=0x10",
+    "ttl=x",
+    "ttl=256",
+    "ttl=-1",
+    "gtag=x",
+    "gtag=9223372036854775808",
+    "stream-id=x",
+    "response-correlation-id=x",
+    "response-correlation-id=-2",
+    "media-rcv-ts-offset=x",
+    "channel-rcv-ts-offset=x",
+    "channel-snd-ts-offset=2147483648",
+    "control-mode=bogus",
+)
+GOOD_VALUES = (
+    "session-id=+5",
+    "session-id=-2147483648",
+    "ttl=+4",
+    "ttl=255",
+    "gtag=-5",
+    "stream-id=+9999",
+    "response-correlation-id=-1",
+    "response-correlation-id=prototype",
+    "channel-rcv-ts-offset=reserved",
+    "channel-rcv-ts-offset=-8",
+    "fc=bogus",
+    "cc=bogus",
+)
+
 
 def channels() -> Iterator[Row]:
     """Channels that are none, in each request that has one."""
@@ -196,6 +228,26 @@ def channels() -> Iterator[Row]:
         "session": "aeron:ipc?session-id=x",
     }.items():
         yield Row(name=f"replay: bad {what}", request="ReplayRequest", fields=replay("run", replayChannel=channel))
+    for value in BAD_VALUES:
+        channel = f"aeron:ipc?{value}"
+        yield Row(
+            name=f"start: {value}",
+            request="StartRecordingRequest2",
+            fields=fixed(channel=channel, streamId=2001, sourceLocation=LOCAL),
+        )
+        yield Row(name=f"replay: {value}", request="ReplayRequest", fields=replay("run", replayChannel=channel))
+    for value in GOOD_VALUES:
+        channel = f"aeron:ipc?{value}"
+        yield Row(name=f"replay: {value}", request="ReplayRequest", fields=replay("run", replayChannel=channel))
+    of_session = "aeron:udp?endpoint=127.0.0.1:24997|session-id=2147483648"
+    yield Row(
+        name="extend: session beyond 32 bits",
+        request="ExtendRecordingRequest2",
+        fields=of("empty", channel=of_session, streamId=1002, sourceLocation=LOCAL),
+    )
+    yield Row(
+        name="update: session beyond 32 bits", request="UpdateChannelRequest", fields=of("empty", channel=of_session)
+    )
 
 
 def recordings() -> Iterator[Row]:
@@ -393,6 +445,12 @@ def replications() -> Iterator[Row]:
         request=name,
         fields=replicate("run", replicationChannel=response, channelTagId=5),
     )
+    yield Row(
+        name="replicate: replication channel bad ttl",
+        request=name,
+        fields=replicate("run", replicationChannel="aeron:udp?endpoint=127.0.0.1:0|ttl=x"),
+        ends=True,
+    )
     for what in ("no aeron", "unknown medium"):
         yield Row(
             name=f"replicate: replication channel {what}",
@@ -416,7 +474,7 @@ GROUPS: dict[str, Callable[[], Iterator[Row]]] = {
 SILENT = "the stock archive only logs a channel that does not parse, and the client's request times out"
 DRIVER = "the words of the media driver, which are those of the stock driver in C"
 DIFFERENCES: dict[str, str] = {
-    r"(replay|update): (empty|no aeron|unknown medium|no parameter|no value)": SILENT,
+    r"(replay|update): (empty|no aeron|unknown medium|no parameter|no value)|update: session beyond 32 bits": SILENT,
     r"replicate: replication channel (no aeron|unknown medium)": SILENT,
     r"(start|extend|replay): (no endpoint|unresolvable|no port)": DRIVER,
     r"replay .* length all and stop": "the stock archive starts the replay that it has just refused with error 15; and of the "

@@ -3,7 +3,6 @@
 #include "server/channel.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -182,10 +181,72 @@ as_result asi_channel_answer_to(const asi_uri *uri, int64_t request_correlation_
     return result;
 }
 
+/* The stock server's reading of numbers: an optional sign and decimal digits, nothing before or behind. */
+static bool is_integer(const char *text, int64_t min, int64_t max)
+{
+    const bool has_sign = '-' == text[0] || '+' == text[0];
+    char *end;
+    errno = 0;
+    const long long value = strtoll(text, &end, 10);
+    return NULL != memchr("0123456789", text[has_sign ? 1 : 0], 10) && 0 == errno && '\0' == *end && min <= value && value <= max;
+}
+
+/* What a parameter's value must be, with the stock server's text for others. */
+typedef struct value_rule
+{
+    const char *key;
+    int64_t min;
+    int64_t max;
+    const char *word;   /* also allowed */
+    const char *text;
+    bool shows_value;   /* behind the text */
+} value_rule;
+
+#define OFFSET_RULE(key, name) { key, INT32_MIN, INT32_MAX, "reserved", name " must be a number or the value 'reserved' found: ", true }
+
+static const value_rule RULES[] = {
+    { "session-id", INT32_MIN, INT32_MAX, NULL, "'session-id' must be a valid integer", false },
+    { "ttl", INT32_MIN, INT32_MAX, NULL, "'ttl' must be a value integer", false },
+    { "ttl", 0, 255, NULL, "TTL not in range 0-255: ", true },
+    { "gtag", INT64_MIN, INT64_MAX, NULL, "'gtag' must be a valid long value", false },
+    { "stream-id", INT32_MIN, INT32_MAX, NULL, "stream-id must be a number", false },
+    { "response-correlation-id", -1, INT64_MAX, "prototype",
+        "responseCorrelationId must be a number greater than or equal to -1, or the value 'prototype' found: ", true },
+    OFFSET_RULE("media-rcv-ts-offset", "mediaReceiveTimestampOffset"),
+    OFFSET_RULE("channel-rcv-ts-offset", "channelReceiveTimestampOffset"),
+    OFFSET_RULE("channel-snd-ts-offset", "channelSendTimestampOffset"),
+};
+
+/* The driver judges a tag. */
+static bool is_session_tag(const value_rule *rule, const char *value)
+{
+    return 0 == strcmp(rule->key, "session-id") && 0 == strncmp(value, "tag:", 4);
+}
+
+/* A driver reads some of these values otherwise, or only for one medium, and what it ignores would stay in the catalog. */
+static as_result check_values(const asi_uri *uri)
+{
+    for (size_t i = 0; i < sizeof(RULES) / sizeof(RULES[0]); i++)
+    {
+        const value_rule *rule = &RULES[i];
+        const char *value = asi_uri_get(uri, rule->key);
+        const bool is_right = NULL == value || (NULL != rule->word && 0 == strcmp(value, rule->word)) ||
+            is_session_tag(rule, value) || is_integer(value, rule->min, rule->max);
+        if (!is_right)
+        {
+            return asi_fail(AS_E_USAGE, 0, "%s%.200s", rule->text, rule->shows_value ? value : "");
+        }
+    }
+    const char *mode = asi_uri_get(uri, "control-mode");
+    return NULL == mode || 0 == strcmp(mode, "manual") || 0 == strcmp(mode, "dynamic") || 0 == strcmp(mode, "response") ? AS_OK :
+        asi_fail(AS_E_USAGE, 0, "invalid control mode: %.200s", mode);
+}
+
 as_result asi_channel_strip(const asi_uri *uri, asi_channel *stripped)
 {
     const channel_values none = { .count = 0 };
-    return build(uri, &none, stripped);
+    const as_result result = check_values(uri);
+    return AS_OK == result ? build(uri, &none, stripped) : result;
 }
 
 as_result asi_channel_key(const asi_uri *uri, int32_t stream_id, asi_channel *key)
@@ -315,13 +376,11 @@ static as_result put_linger(channel_values *values, const asi_uri *uri, int64_t 
     int64_t linger_ns = fallback_ns;
     if (NULL != text)
     {
-        char *end;
-        errno = 0;
-        linger_ns = strtoll(text, &end, 10);
-        if (0 != errno || end == text || '\0' != *end)
+        if (!is_integer(text, INT64_MIN, INT64_MAX))
         {
             return asi_fail(AS_E_USAGE, 0, "For input string: \"%.60s\"", text);
         }
+        linger_ns = strtoll(text, NULL, 10);
     }
     char duration[32];
     asi_format_duration(duration, sizeof(duration), linger_ns);
@@ -341,18 +400,6 @@ static void put_request_bool(channel_values *values, const asi_uri *uri, const c
 
 as_result asi_channel_replay(const asi_uri *uri, const asi_replay_origin *origin, asi_channel *replay)
 {
-    const char *session_id = asi_uri_get(uri, "session-id");
-    char *end;
-    errno = 0;
-    if (NULL != session_id)
-    {
-        const long long value = strtoll(session_id, &end, 10);
-        const bool is_tag = 0 == strncmp(session_id, "tag:", 4);
-        if (!is_tag && (0 != errno || end == session_id || '\0' != *end || value < INT32_MIN || value > INT32_MAX))
-        {
-            return asi_fail(AS_E_USAGE, 0, "'session-id' must be a valid integer");
-        }
-    }
     const int32_t bits = asi_log2(origin->term_length);
     channel_values values = { .count = 0 };
     put_size(&values, "mtu", origin->mtu);
@@ -362,6 +409,7 @@ as_result asi_channel_replay(const asi_uri *uri, const asi_replay_origin *origin
     put_i64(&values, "term-offset", origin->position & (origin->term_length - 1));
     put_request_bool(&values, uri, "sparse");
     put_request_bool(&values, uri, "eos");
-    const as_result result = put_linger(&values, uri, origin->linger_ns);
+    as_result result = check_values(uri);
+    result = AS_OK == result ? put_linger(&values, uri, origin->linger_ns) : result;
     return AS_OK == result ? build(uri, &values, replay) : result;
 }

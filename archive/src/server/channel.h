@@ -16,7 +16,7 @@ typedef struct asi_channel
 
 /* AS_E_USAGE with the stock server's text when `text` is not an Aeron URI. */
 as_result asi_channel_parse_untrusted(asi_uri *uri, const char *text, int64_t length) AS_MUST_USE;
-/* Spec: 08 §2.2. */
+/* AS_E_USAGE, as with asi_channel_replay, with the stock server's text for a value that the stock server refuses. Spec: 08 §2.2. */
 as_result asi_channel_strip(const asi_uri *uri, asi_channel *stripped) AS_MUST_USE;
 /* Spec: 08 §2.1. */
 as_result asi_channel_key(const asi_uri *uri, int32_t stream_id, asi_channel *key) AS_MUST_USE;
