@@ -6,6 +6,7 @@ Spec: 09 §4.
 
 from __future__ import annotations
 
+import resource
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -180,6 +181,19 @@ def socket_given_up(spark: SparkSession) -> Any:
     return given_up
 
 
+def calls_of_socket(spark: SparkSession) -> Callable[..., Any]:
+    """Calls a method of a task's socket without arguments, by its name."""
+    java: Any = spark._jvm
+    methods = {method.getName(): method for method in socket_given_up(spark).getDeclaringClass().getDeclaredMethods()}
+    none = spark.sparkContext._gateway.new_array(java.java.lang.Object, 0)  # type: ignore[union-attr]
+
+    def call(name: str, socket: Any = None) -> Any:
+        methods[name].setAccessible(True)
+        return methods[name].invoke(socket, none)
+
+    return call
+
+
 @needs_jar
 def test_what_spark_compresses_for_python_goes_by_the_socket(spark: SparkSession) -> None:
     """Compressed, the row that names the socket would be too short for Spark to send it before the next one."""
@@ -218,6 +232,27 @@ def test_a_folder_whose_path_is_too_long_for_a_socket_is_left_empty(spark: Spark
         jvm.java.lang.System.setProperty("java.io.tmpdir", folder)
         given_up.setBoolean(None, False)  # noqa: FBT003 - Java's
     assert not list(long.glob("aeron-rows-*"))
+
+
+@needs_jar
+def test_a_jvm_that_may_open_no_more_files_leaves_no_folder(spark: SparkSession, tmp_path: Path) -> None:
+    java: Any = spark._jvm
+    given_up = socket_given_up(spark)
+    call = calls_of_socket(spark)
+    call("close", call("open"))  # what the first one loads is there now
+    folder = java.java.lang.System.getProperty("java.io.tmpdir")
+    pid = java.java.lang.ProcessHandle.current().pid()
+    limits = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    java.java.lang.System.setProperty("java.io.tmpdir", str(tmp_path))
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (10, limits[1]))
+    try:
+        assert call("open") is None
+        assert given_up.getBoolean(None)
+    finally:
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, limits)
+        java.java.lang.System.setProperty("java.io.tmpdir", folder)
+        given_up.setBoolean(None, False)  # noqa: FBT003 - Java's
+    assert not list(tmp_path.iterdir())
 
 
 # -- the choice --------------------------------------------------------------------------------------------------------

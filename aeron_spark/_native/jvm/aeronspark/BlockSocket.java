@@ -29,15 +29,12 @@ final class BlockSocket implements AutoCloseable {
 
     private static volatile boolean isGivenUp;
 
-    private final Path folder;
-    private final Path file;
-    private final ServerSocketChannel server;
+    private final ServerSocketChannel server = ServerSocketChannel.open(StandardProtocolFamily.UNIX);
+    private Path folder;
+    private Path file;
     private SocketChannel worker;
 
-    private BlockSocket(Path folder) throws IOException {
-        this.folder = folder;
-        this.file = folder.resolve("rows");
-        this.server = ServerSocketChannel.open(StandardProtocolFamily.UNIX);
+    private BlockSocket() throws IOException {
     }
 
     /** Null where there is none. */
@@ -47,8 +44,8 @@ final class BlockSocket implements AutoCloseable {
         }
         BlockSocket socket = null;
         try {
-            socket = new BlockSocket(Files.createTempDirectory(Path.of(System.getProperty("java.io.tmpdir")), "aeron-rows-"));
-            socket.server.bind(UnixDomainSocketAddress.of(socket.file), 1).configureBlocking(false);
+            socket = new BlockSocket();
+            socket.bind();
             return socket;
         } catch (IOException | InvalidPathException | UnsupportedOperationException error) {
             if (socket != null) {
@@ -58,6 +55,12 @@ final class BlockSocket implements AutoCloseable {
                 + "Name another folder, of a short path, by -Djava.io.tmpdir=... in spark.executor.extraJavaOptions");
             return null;
         }
+    }
+
+    private void bind() throws IOException {
+        folder = Files.createTempDirectory(Path.of(System.getProperty("java.io.tmpdir")), "aeron-rows-");
+        file = folder.resolve("rows");
+        server.bind(UnixDomainSocketAddress.of(file), 1).configureBlocking(false);
     }
 
     byte[] name() {
@@ -121,6 +124,9 @@ final class BlockSocket implements AutoCloseable {
     }
 
     private void removeName() {
+        if (folder == null) {
+            return;
+        }
         try {
             Files.deleteIfExists(file);
             Files.deleteIfExists(folder);
