@@ -12,7 +12,7 @@ import shutil
 import struct
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -414,7 +414,8 @@ def test_recordings_change_while_they_are_followed(tmp_path: Path) -> None:
             archive.stop(midway, 1001, late)
 
 
-def extend(archive: recorded.Archive, first: int, count: int) -> None:
+@contextmanager
+def extending(archive: recorded.Archive) -> Iterator[ExclusivePublication]:
     """Recording 0, by the next session of its publisher."""
     old = archive.control.recording(0)
     assert old.stop_position is not None
@@ -424,10 +425,15 @@ def extend(archive: recorded.Archive, first: int, count: int) -> None:
         named = f"{recorded.CHANNEL}|session-id={publication.session_id}"
         archive.control.extend_recording(0, named, 1001)
         publication.wait_connected(10)
-        recorded.publish(publication, 1001, count, SIZES, first=first)
+        yield publication
         archive.control.wait_position(0, publication.position, timeout=20)
         archive.control.stop_recording(named, 1001)
     wait_until(lambda: archive.control.stop_position(0) is not None, 10, "the recording to stop")
+
+
+def extend(archive: recorded.Archive, first: int, count: int) -> None:
+    with extending(archive) as publication:
+        recorded.publish(publication, 1001, count, SIZES, first=first)
 
 
 @pytest.mark.parametrize("loss", ["true", "false"])

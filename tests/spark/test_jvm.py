@@ -49,7 +49,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with dirs.fresh("aeron") as aeron_dir, recorded.archive(aeron_dir, archive_dir) as archive:
         publication = archive.record(1001)
         bodies = [payload(1001, index, SIZES[index % len(SIZES)]) for index in range(600)]
-        far = {3: 0, 4: 2**62, 5: -5}
+        far = {3: 0, 4: 2**62, 5: -5, 6: -(2**62)}
         times = [far.get(index % 7, FIRST_NS + index * STEP_NS) for index in range(600)]
         publication.offer_batch(pa.array(bodies, pa.binary()), reserved_values=pa.array(times), timeout=20)
         archive.stop(publication, 1001)
@@ -142,9 +142,11 @@ def test_filters_that_python_gets_narrow_what_the_jvm_reads(spark: SparkSession,
         found = rows_of(frame)
         pythons = rows_of(load(spark, folder, "python").where(F.col("position") < TERM))
         assert "engine=jvm" in plan_of(frame)
+        messages = metrics_of(frame)["aeronMessages"]
     finally:
         spark.conf.unset(name)
     assert found == pythons
+    assert messages < load(spark, folder, "python").count()
 
 
 # -- who reads -----------------------------------------------------------------------------------------------------

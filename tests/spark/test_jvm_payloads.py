@@ -35,8 +35,9 @@ MORE = (
     '<field name="both" id="5" type="Both" sinceVersion="1"/></message>'
 )
 FRAMED = "lengthPrefix=u16be,packetHeaderBytes=1"
-MESSAGES, PLAIN, TEXTS, BROKEN, FRAMES = 1001, 1002, 1003, 1004, 1005
-"""Streams: of several templates, of one, of text, with what cannot be decoded or does not fit its column, of frames."""
+MESSAGES, PLAIN, TEXTS, BROKEN, FRAMES, SKIPPED, SHORT = 1001, 1002, 1003, 1004, 1005, 1006, 1007
+"""Streams: of several templates, of one, of text, with what cannot be decoded or does not fit its column, of frames, behind
+other bytes, and with blocks that are too short for their version."""
 
 
 def more(index: int) -> bytes:
@@ -66,6 +67,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         TEXTS: [f"äöü {index} 🙂".encode() for index in range(99)] + [b"", b"end"],
         BROKEN: [bad.get(index, plain(index)) for index in range(60)],
         FRAMES: [framed(plain(index), n(index), plain(index + 1)) for index in range(100)],
+        SKIPPED: [b"abc" + plain(index) for index in range(60)],
+        SHORT: [more(index)[:6] + bytes([index % 2]) + more(index)[7:] for index in (2, 7, 12, 17)],
     }
     with dirs.fresh("aeron") as aeron_dir, recorded.archive(aeron_dir, archive_dir) as archive:
         for stream_id, payloads in streams.items():
@@ -132,6 +135,12 @@ def test_the_versions_of_a_message(spark: SparkSession, folder: Path) -> None:
     assert metrics_of(frame)["aeronHandedOver"] == 0
 
 
+def test_a_block_that_is_too_short_for_its_version(spark: SparkSession, folder: Path) -> None:
+    frame = same(spark, folder, SHORT, sbeMessage="More")
+    assert frame.count() == 4
+    assert metrics_of(frame)["aeronHandedOver"] > 0
+
+
 def test_columns_that_are_not_asked_for_are_not_made(spark: SparkSession, folder: Path) -> None:
     ours, pythons = (load(spark, folder, engine, PLAIN, sbeMessage="M") for engine in ("jvm", "python"))
     for names in (
@@ -172,6 +181,8 @@ def test_messages_in_frames(spark: SparkSession, folder: Path) -> None:
     assert frame.select("position").distinct().count() == 100
     assert same(spark, folder, FRAMES, sbeMessage="N", sbeFraming=FRAMED).count() == 100
     assert same(spark, folder, PLAIN, sbeMessage="M", sbeSkip="0").count() == 300
+    skipped = same(spark, folder, SKIPPED, sbeMessage="M", sbeSkip="3")
+    assert metrics_of(skipped)["aeronHandedOver"] == 0
 
 
 @pytest.mark.parametrize("on_error", ["null", "drop"])

@@ -111,6 +111,28 @@ def test_what_stands_in_a_files_place_is_an_error_that_names_it(
     assert name in ours.error
 
 
+@pytest.mark.parametrize("damage", [Path.unlink, into_directory, into_loop, lambda file: os.truncate(file, 100)])
+def test_times_where_the_index_is_gone_or_damaged(
+    folder: Path, tmp_path: Path, jvm: JvmReader, damage: Callable[[Path], None]
+) -> None:
+    """No time is made up, and an error is one."""
+    copy = tmp_path / "copy"
+    shutil.copytree(folder, copy)
+    damage(copy / "0.time-index")
+    python = PythonReader(copy, columns="position,timestamp,timestamp_ns")
+    (partition,) = python.partitions()
+    assert jvm.verdict(partition, python.schema) == python.verdict(partition)
+
+
+def test_a_checksum_that_is_asked_for_is_checked(folder: Path, jvm: JvmReader) -> None:
+    """Nothing was recorded with one."""
+    python = PythonReader(folder, recordChecksum="crc-32")
+    (partition,) = python.partitions()
+    ours = jvm.verdict(partition, python.schema)
+    assert ours == python.verdict(partition)
+    assert "checksum" in ours.error
+
+
 def test_names_beyond_ascii_in_a_jvm_of_the_posix_locale(folder: Path, tmp_path: Path) -> None:
     """Java has no bytes for such a name there; C has those that were planned."""
     copy = tmp_path / "größe"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -51,6 +52,41 @@ def test_the_log_says_which_engine_reads_when_it_is_another_one(spark: SparkSess
             assert load(spark, folder, "auto", **options).count() == 10
     kinds = [line.split(":")[0] for line in str(lines.toString()).splitlines() if "engine=" in line]
     assert kinds == ["engine=jvm", "engine=python", "engine=jvm"]
+
+
+def test_the_log_says_what_seems_damaged_and_what_python_reads_of_it(
+    spark: SparkSession, folder: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(folder, copy)
+    for at, text, said in (
+        (4, b"\x09", "check it with aeron-spark archive verify"),
+        (0, b"\x05\0\0\0", "Python reads the rest of"),
+    ):
+        with (copy / "0-0.rec").open("r+b") as file:
+            file.seek(at)
+            file.write(text)
+        with logged(spark) as lines:
+            load(spark, copy, "jvm", onCorruption="skip").count()
+        assert f"{copy}: " in str(lines.toString())
+        assert said in str(lines.toString())
+
+
+def test_spark_knows_how_many_bytes_a_read_takes(spark: SparkSession, folder: Path) -> None:
+    """So it joins a small recording by a broadcast."""
+    frame = load(spark, folder, "jvm")
+    length = frame.agg({"next_position": "max"}).first()
+    assert length is not None
+    plan: Any = frame._jdf.queryExecution().optimizedPlan()
+    assert str(plan.stats().sizeInBytes()) == str(length[0])
+
+
+def test_a_stream_shows_what_its_tasks_have_read(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
+    stream = spark.readStream.format("aeron").option("startingPositions", "earliest").load(str(folder))
+    writer = stream.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint"))
+    assert writer.trigger(availableNow=True).start().awaitTermination(120)
+    metrics = spark._jsparkSession.sharedState().statusStore().executionsList().last().metrics()
+    assert "messages read" in {metrics.apply(at).name() for at in range(metrics.size())}
 
 
 def test_sizes_have_the_unit_that_leaves_the_fewest_digits(spark: SparkSession) -> None:

@@ -27,6 +27,7 @@ from tests.kit.payload import payloads
 from tests.kit.wait import wait_until
 from tests.spark import recorded
 from tests.spark.session import JAR
+from tests.spark.test_choice import extending
 
 STREAM, OTHER = 1, 2
 SIZES = [8, 100, 1377, 5000]
@@ -258,6 +259,34 @@ def test_recordings_begin_and_stop_while_it_runs(queries: Queries, archive: reco
     assert set(found.values()) == {1}
     for recording_id, stream_id in enumerate((STREAM, OTHER, OTHER + 1)):
         assert [row[-1] for row in sorted(found) if row[0] == recording_id] == sent(stream_id, 20)
+
+
+def test_a_recording_goes_on_while_it_runs(queries: Queries, archive: recorded.Archive) -> None:
+    """Its tasks do not follow what had stopped: the batch ends, and the next one has it."""
+    archive.recorded(1001, 10, SIZES)
+    with archive.record(OTHER) as publication:
+        with queries.running(SHORT):
+            queries.await_commit(0, archive.control.stop_position(0) or 0)
+        with queries.running(LONG):
+            recorded.publish(publication, OTHER, 10, SIZES)
+            queries.await_rows(20)
+            with extending(archive) as again:
+                recorded.publish(again, 1001, 10, SIZES, first=10)
+                queries.await_rows(30)
+    assert [row[-1] for row in queries.rows()] == sent(1001, 20) + sent(OTHER, 10)
+
+
+def test_a_directory_that_is_elsewhere_than_the_mark_file_says(queries: Queries, archive: recorded.Archive) -> None:
+    away = archive.aeron_dir.with_name(f"{archive.aeron_dir.name}-away")
+    with archive.record(STREAM) as publication:
+        recorded.publish(publication, STREAM, 10, SIZES)
+        archive.wait_recorded(STREAM, publication.position)
+        archive.aeron_dir.rename(away)
+        try:
+            with queries.running(LONG, aeronDir=str(away)):
+                queries.await_rows(10)
+        finally:
+            away.rename(archive.aeron_dir)
 
 
 def told(query: StreamingQuery) -> str:

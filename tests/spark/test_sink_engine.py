@@ -255,6 +255,20 @@ def test_a_jvm_that_may_open_no_more_files_leaves_no_folder(spark: SparkSession,
     assert not list(tmp_path.iterdir())
 
 
+@needs_jar
+def test_a_task_that_is_killed_waits_for_no_worker(spark: SparkSession) -> None:
+    java: Any = spark._jvm
+    call = calls_of_socket(spark)
+    socket = call("open")
+    java.java.lang.Thread.currentThread().interrupt()
+    try:
+        assert call("accept", socket) is False
+    finally:
+        java.java.lang.Thread.interrupted()
+        call("close", socket)
+    assert not socket_given_up(spark).getBoolean(None), "it has waited to the end"
+
+
 # -- the choice --------------------------------------------------------------------------------------------------------
 
 

@@ -93,6 +93,25 @@ def test_available_now_reads_all_once(
         assert max(len(rows) for _, rows in batches.runs) <= int(options["maxMessagesPerTrigger"])
 
 
+def test_available_now_ends_where_recordings_did_when_it_began(spark: SparkSession, tmp_path: Path) -> None:
+    with dirs.fresh("aeron") as aeron_dir, recorded.archive(aeron_dir, tmp_path / "archive") as archive:
+        with archive.record(1001) as publication:
+            recorded.publish(publication, 1001, 20, SIZES)
+            archive.wait_recorded(1001, publication.position)
+
+            class Publishing(Batches):
+                def __call__(self, frame: DataFrame, batch_id: int) -> None:
+                    if batch_id < 5:
+                        recorded.publish(publication, 1001, 10, SIZES, first=20 + 10 * batch_id)
+                        archive.wait_recorded(1001, publication.position)
+                    super().__call__(frame, batch_id)
+
+            batches = Publishing()
+            query = start(spark, tmp_path / "archive", tmp_path / "checkpoint", batches, maxMessagesPerTrigger="10")
+            assert query.awaitTermination(120)
+    assert values(batches, 0) == expected(1001, 20)
+
+
 def test_limit_below_one_message_progresses(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
     batches = Batches()
     query = start(
