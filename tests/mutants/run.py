@@ -39,6 +39,8 @@ SEED = "1"  # of random tests: a mutant that one seed lets live would fail a run
 # What a test may find at the top of the tree, beside folders; the rest of the top is what builds made.
 NOT_COPIED = {"build", "dist", "__pycache__", ".git", ".venv", "*.so", ".*_cache"}
 TOP_LEVEL = ("pyspark_aeron.py", "pytest_aeron_spark.py")
+JVM = "aeron_spark/_native/jvm"
+JAR = "aeron-spark.jar"
 EXECUTABLES = ("driver_native/aeron-spark-driver", "archive/aeron-spark-archive")
 
 
@@ -110,15 +112,23 @@ def build(targets: Sequence[str], jobs: int) -> str | None:
     return None if ok else text
 
 
+def is_of_jvm(mutant: Mutant) -> bool:
+    """Whether its test needs the jar of the engine in Spark's JVM."""
+    return mutant.file.startswith(JVM)
+
+
 def targets_of(mutant: Mutant) -> list[str]:
     """What has to be built before the test of a mutant can run."""
     if mutant.runner == "pytest":
-        return ["_lib", *(Path(name).name for name in EXECUTABLES)]
+        return ["_lib", *(Path(name).name for name in EXECUTABLES), *(["aeron_spark_jar"] if is_of_jvm(mutant) else [])]
     return [mutant.test or mutant.runner]
 
 
-def install() -> None:
-    """Put the extension, the executables and the modules by which Spark and pytest find us where the tests find them."""
+def install(mutant: Mutant) -> None:
+    """Put the extension, the executables and the modules by which Spark and pytest find us where the tests find them.
+
+    The jar only for its own mutants: it is not built for the others, and may be that of a mutant before.
+    """
     built = next((NATIVE / "aeron_spark" / "_native").glob("_lib*.so"))
     for source, folder in (
         (built, SOURCE / "aeron_spark" / "_native"),
@@ -127,6 +137,10 @@ def install() -> None:
         target = folder / source.name
         target.unlink(missing_ok=True)
         shutil.copy2(source, target)
+    jar = SOURCE / "aeron_spark" / "spark" / JAR
+    jar.unlink(missing_ok=True)
+    if is_of_jvm(mutant):
+        shutil.copy2(NATIVE / JVM / JAR, jar)
     for name in TOP_LEVEL:
         shutil.copy2(SOURCE / "aeron_spark" / name, SOURCE)
 
@@ -147,7 +161,7 @@ def test_passes(mutant: Mutant, jobs: int) -> tuple[bool, str]:
             ]
         )
     if mutant.runner == "pytest":
-        install()
+        install(mutant)
         command = [PYTHON, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--seed", SEED, *mutant.test.split()]
         return run(command, timeout_s=TEST_TIMEOUT_S)
     program = NATIVE / "tests" / "simulation" / tables.SIMULATIONS[mutant.runner] / mutant.runner
