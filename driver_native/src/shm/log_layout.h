@@ -189,9 +189,11 @@ static inline int64_t asi_log_position_of_count(int32_t term_count, int64_t term
     return (int64_t)((uint64_t)(int64_t)term_count << position_bits) + term_offset;
 }
 
+/* The count is unsigned here: peers name the end of the last term by the term id after it. An id before the initial one gives a
+ * position beyond the maximum. */
 static inline int64_t asi_log_position(int32_t term_id, int64_t term_offset, int32_t position_bits, int32_t initial_term_id)
 {
-    return asi_log_position_of_count(asi_wrap_sub(term_id, initial_term_id), term_offset, position_bits);
+    return ((int64_t)(uint32_t)asi_wrap_sub(term_id, initial_term_id) << position_bits) + term_offset;
 }
 
 static inline int32_t asi_log_term_id_of_position(int64_t position, int32_t position_bits, int32_t initial_term_id)
@@ -200,6 +202,14 @@ static inline int32_t asi_log_term_id_of_position(int64_t position, int32_t posi
 }
 
 static inline int64_t asi_log_max_position(int32_t term_length) { return (int64_t)term_length << 31; }
+
+/* The nearest position that a frame of the driver may name. A peer refuses an offset that is a whole term, and takes the term id
+ * after the last one for an id before the first: it would lose the stream at its maximum position. Spec: 11 §3. */
+static inline int64_t asi_log_nameable_position(int64_t position, int32_t term_length)
+{
+    const int64_t last = asi_log_max_position(term_length) - AS_FRAME_ALIGNMENT;
+    return position < last ? position : last;
+}
 
 static inline int32_t asi_log_max_message_length(int32_t term_length)
 {

@@ -474,6 +474,7 @@ static void setups_at_the_edge(void)
         { INITIAL_TERM, 16, TERM, 1408, false },
         { INITIAL_TERM - 1, 0, TERM, 1408, false },
         { (int32_t)(INITIAL_TERM + 0x7FFFFFFFU), TERM - 32, TERM, 1408, true },
+        { (int32_t)(INITIAL_TERM + 0x80000000U), 0, TERM, 1408, true }, /* the maximum position */
         { INT32_MIN, 0, TERM, 1408, true },
         { INITIAL_TERM, 0, 2 * TERM, 1408, true },
         { INITIAL_TERM, 0, TERM / 2, 1408, false },

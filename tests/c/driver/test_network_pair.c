@@ -1,6 +1,7 @@
 /* Streams between two drivers of ours over loopback: every kind of channel, with and without loss, on threads and invoked;
  * published bytes arrive unchanged, and every resource is released at the end. Method: network_worlds.h. Spec: 11 §3. */
 #include "driver/network_worlds.h"
+#include "shm/log_layout.h"
 #include "shm/ring_mpsc.h"
 #include "wire/command.h"
 
@@ -479,6 +480,46 @@ static void many_streams(void)
     worlds_close(&ws);
 }
 
+/* At its maximum position a stream stays as any other that pauses: for longer than an image lives without heartbeats there is one
+ * image, no error, and a connection. Then it ends as others do. */
+static void the_maximum_position(void)
+{
+    streams s;
+    char channel[256];
+    char to_publish[512];
+    char label[ASI_COUNTER_LABEL_CAPACITY + 1];
+    const setting_pair quick[] = { { "aeron.image.liveness.timeout", "500ms" }, { NULL, NULL } };
+    channel_text(channel, "aeron:udp?endpoint=localhost:%d", free_port());
+    snprintf(to_publish, sizeof(to_publish), "%s|init-term-id=7|term-id=-2147483642|term-offset=0", channel);
+    open_streams(&s, "INVOKER", to_publish, channel, NULL, quick);
+    TURN_UNTIL(&s.ws, as_publication_is_connected(s.publication) && 1 == as_subscription_image_count(s.subscription));
+    as_image *image = as_subscription_image_at(s.subscription, 0);
+    uint8_t message[1376] = { 0 };
+    int64_t offered = 0;
+    TURN_UNTIL(&s.ws, (as_image_block_poll(image, ignore_block, NULL, 65536) >= 0 &&
+        AS_MAX_POSITION_EXCEEDED == (offered = as_publication_offer(s.publication, message, sizeof(message)))));
+    TURN_UNTIL(&s.ws, (as_image_block_poll(image, ignore_block, NULL, 65536) >= 0 &&
+        asi_log_max_position(AS_TERM_MIN_LENGTH) == as_image_position(image)));
+    const int64_t heard = world_counter(&s.ws.b, ASI_SYSTEM_HEARTBEATS_RECEIVED);
+    TURN_UNTIL(&s.ws, world_counter(&s.ws.b, ASI_SYSTEM_HEARTBEATS_RECEIVED) >= heard + 10);
+    CHECK(as_publication_is_connected(s.publication));
+    CHECK_I64(s.ws.b.available_images, 1);
+    as_publication_close(s.publication);
+    TURN_UNTIL(&s.ws, 1 == s.ws.b.unavailable_images);
+    TURN_UNTIL(&s.ws, !find_label(&s.ws.a, ASI_COUNTER_TYPE_SENDER_POSITION, "", label));
+    CHECK_I64(s.ws.b.available_images, 1);
+    for (int32_t i = 0; i < 2; i++)
+    {
+        const world *w = 0 == i ? &s.ws.a : &s.ws.b;
+        CHECK_I64(world_counter(w, ASI_SYSTEM_ERRORS), 0);
+        CHECK_I64(world_counter(w, ASI_SYSTEM_INVALID_PACKETS), 0);
+        CHECK_I64(world_counter(w, ASI_SYSTEM_STATUS_MESSAGES_REJECTED), 0);
+    }
+    as_image_release(image);
+    as_subscription_close(s.subscription);
+    worlds_close(&s.ws);
+}
+
 int main(void)
 {
     RUN(unicast);
@@ -500,5 +541,6 @@ int main(void)
     RUN(unreliable);
     RUN(a_driver_dies);
     RUN(many_streams);
+    RUN(the_maximum_position);
     return 0;
 }

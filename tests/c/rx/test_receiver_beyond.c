@@ -287,6 +287,62 @@ static void known_first_frame(rx_rig *rig)
     CHECK(log_has(image, at + STEP, PAYLOAD));
 }
 
+/* Stock's sender names the maximum position by the id after its last term. Its receiver does not know that name. */
+static void the_maximum_position(void)
+{
+    rx_rig rig;
+    const rig_options options = { .receiver_window = 256 };
+    rig_open(&rig, &options);
+    enum { PAYLOAD = 96, STEP = 128 };
+    const int64_t max = asi_log_max_position(TERM);
+    asi_setup_frame setup = setup_frame();
+    setup.active_term_id = asi_wrap_add(INITIAL_TERM, INT32_MAX);
+    setup.term_offset = TERM - 2 * STEP;
+    peer_send(&rig, &setup, sizeof(setup));
+    rig_cycles(&rig, 2);
+    CHECK_I64(rig.image_count, 1);
+    const asi_rx_image *image = rig.images[0];
+    peer_data(&rig, max - 2 * STEP, PAYLOAD);
+    rig_cycles(&rig, 2);
+    CHECK_I64(image->rebuild_position, max - STEP);
+    for (int i = 0; i < 64; i++) /* so that it may be sent as much */
+    {
+        peer_heartbeat(&rig, max, 0xC0);
+        rig_cycles(&rig, 1);
+    }
+    CHECK_I64(image->hwm, max);
+    CHECK_I64(peer_receive(&rig, ASI_FRAME_NAK), sizeof(asi_nak_frame));
+    CHECK_I64(got_nak(&rig)->term_offset, TERM - STEP);
+    CHECK_I64(got_nak(&rig)->length, STEP);
+    peer_data(&rig, max - STEP, PAYLOAD);
+    rig_cycles(&rig, 2);
+    CHECK_I64(image->rebuild_position, max);
+    while (peer_receive(&rig, -1) > 0)
+    {
+    }
+    rig_pass(&rig, 400 * RIG_MS, 100 * RIG_MS);
+    CHECK_I64(peer_receive(&rig, ASI_FRAME_STATUS), ASI_STATUS_LENGTH);
+    CHECK_I64(got_status(&rig)->consumption_term_id, setup.active_term_id);
+    CHECK_I64(got_status(&rig)->consumption_term_offset, TERM - AS_FRAME_ALIGNMENT);
+    CHECK_I64(rig_counter(&rig, ASI_SYSTEM_INVALID_PACKETS), 0);
+    /* Nothing lies beyond it. */
+    peer_data(&rig, max, PAYLOAD);
+    peer_heartbeat(&rig, max + 32, 0xC0);
+    peer_heartbeat(&rig, max + TERM, 0xC0);
+    peer_heartbeat(&rig, -TERM, 0xC0);
+    rig_cycles(&rig, 4);
+    CHECK_I64(rig_counter(&rig, ASI_SYSTEM_INVALID_PACKETS), 4);
+    CHECK_I64(image->hwm, max);
+    setup.term_offset = 0;
+    setup.active_term_id = asi_wrap_add(INITIAL_TERM, INT32_MIN);
+    peer_send(&rig, &setup, sizeof(setup));
+    peer_heartbeat(&rig, max, 0xE0);
+    rig_cycles(&rig, 2);
+    CHECK(image->is_end_of_stream && !image->is_left_behind);
+    CHECK_I64(image->log.metadata->end_of_stream_position, max);
+    rig_close(&rig);
+}
+
 int main(void)
 {
     RUN(multicast_control_goes_to_the_even_address);
@@ -300,5 +356,6 @@ int main(void)
     RUN_IN_RIG(laps_of_the_log);
     RUN_IN_RIG(laps_out_of_order);
     RUN_IN_RIG(known_first_frame);
+    RUN(the_maximum_position);
     return 0;
 }

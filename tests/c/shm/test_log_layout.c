@@ -31,6 +31,14 @@ static void computes_positions(void)
             CHECK_I64(asi_log_term_id_of_position(ROWS[i].position, 16, ROWS[i].initial), ROWS[i].term_id);
         }
     }
+    /* The id after the last term's is the largest position; the one before the first is none. */
+    const int64_t max = asi_log_max_position(TERM);
+    CHECK_I64(asi_log_position(asi_wrap_add(7, INT32_MIN), 0, 16, 7), max);
+    CHECK(asi_log_position(6, 0, 16, 7) > max);
+    CHECK_I64(asi_log_position(-1, TERM - 32, 30, 0), (1LL << 62) - (1 << 30) + TERM - 32);
+    CHECK_I64(asi_log_nameable_position(max - 64, TERM), max - 64);
+    CHECK_I64(asi_log_nameable_position(max - 32, TERM), max - 32);
+    CHECK_I64(asi_log_nameable_position(max, TERM), max - 32);
     CHECK_I64(asi_log_term_id(asi_log_raw_tail(-9, 96)), -9);
     CHECK_I64(asi_log_term_offset(asi_log_raw_tail(-9, 96), TERM), 96);
     CHECK_I64(asi_log_term_offset(asi_log_raw_tail(-9, 65760), TERM), TERM);

@@ -492,6 +492,48 @@ static void what_nobody_heard_of_is_revoked_in_silence(stage *s)
     CHECK_I64(setups_in(s, 6000), 0);
 }
 
+static const asi_frame_header *pass_until_heartbeat(stage *s)
+{
+    s->rig.now_ns += 150 * RIG_MS;
+    s->network.last_length = 0;
+    rig_cycle(&s->rig);
+    CHECK_I64(s->network.last_length, AS_FRAME_HEADER_LENGTH);
+    return (const asi_frame_header *)(const void *)s->network.last;
+}
+
+/* Spec: 11 §3 - a receiver refuses the name of the maximum position. So heartbeats name the slot before it, and what a receiver
+ * then asks for ends there, too: in the middle of the last frame. */
+static void the_maximum_position(void)
+{
+    stage s;
+    open_stage_on(&s, CHANNEL "|init-term-id=7|term-id=-2147483642|term-offset=65408|term-length=64k");
+    const int64_t max = asi_log_max_position(65536);
+    receive_status(&s, max - 128, 32768);
+    CHECK_I64(rig_offer(&s.publication, 96), max);
+    rig_cycle(&s.rig);
+    CHECK_I64(counter(&s, ASI_COUNTER_TYPE_SENDER_POSITION), max);
+    const asi_frame_header *heartbeat = pass_until_heartbeat(&s);
+    CHECK_I64(heartbeat->frame_length, 0);
+    CHECK_I64(heartbeat->term_id, -2147483642);
+    CHECK_I64(heartbeat->term_offset, 65536 - 32);
+    const asi_nak_frame nak = {
+        .prefix = { .frame_length = sizeof(asi_nak_frame), .type = ASI_FRAME_NAK },
+        .session_id = s.publication.ready.session_id,
+        .stream_id = STREAM,
+        .term_id = -2147483642,
+        .term_offset = 65408,
+        .length = 96
+    };
+    receive(&s, &nak, sizeof(nak));
+    CHECK_I64(rig_system(&s.rig, ASI_SYSTEM_RETRANSMITTED_BYTES), 128);
+    /* Stock's receiver names it by the id after the last term. */
+    receive_status(&s, max, 32768);
+    CHECK_I64(rig_system(&s.rig, ASI_SYSTEM_STATUS_MESSAGES_REJECTED), 0);
+    CHECK_I64(rig_system(&s.rig, ASI_SYSTEM_INVALID_PACKETS), 0);
+    CHECK_I64(counter(&s, ASI_COUNTER_TYPE_SENDER_LIMIT), max + 32768);
+    close_stage(&s);
+}
+
 #define RUN_ON_STAGE(test) RUN_IN(stage, open_stage(&fixture), test, close_stage(&fixture))
 
 int main(void)
@@ -509,6 +551,7 @@ int main(void)
     RUN(a_group_of_two);
     RUN(setups_that_nobody_answers_become_fewer);
     RUN_ON_STAGE(what_nobody_heard_of_is_revoked_in_silence);
+    RUN(the_maximum_position);
     RUN(random_control_frames);
     return 0;
 }

@@ -19,7 +19,9 @@
 /* The receiver has checked the rest of the SETUP: wire/frame_check.h. */
 static as_result check_setup_untrusted(const asi_command_create_image *setup)
 {
-    if (asi_wrap_sub(setup->active_term_id, setup->initial_term_id) < 0)
+    const int64_t position = asi_log_position(
+        setup->active_term_id, setup->term_offset, asi_log2(setup->term_length), setup->initial_term_id);
+    if (position > asi_log_max_position(setup->term_length))
     {
         return asi_fail(AS_E_USAGE, EINVAL, "position is outside the stream: initialTermId=%d activeTermId=%d termOffset=%d "
             "termLength=%d", setup->initial_term_id, setup->active_term_id, setup->term_offset, setup->term_length);

@@ -147,16 +147,16 @@ void asi_rx_image_on_setup(asi_rx_image *image, asi_receive_destination *destina
 {
     (void)refresh(image, destination, source, sizeof(*frame), now_ns);
     const asi_log *log = &image->log;
-    const int32_t term_count = asi_wrap_sub(frame->active_term_id, log->initial_term_id);
+    const int64_t position =
+        asi_log_position(frame->active_term_id, frame->term_offset, log->position_bits, log->initial_term_id);
     /* Another sender may be about to fill the image from the join position. */
     const bool is_its_only_sender =
         1 == image->connection_count && asi_address_equal(source, &image->connections[0].control_address);
     if (image->is_heard || !is_its_only_sender || frame->initial_term_id != log->initial_term_id ||
-        frame->term_length != log->term_length || term_count < 0)
+        frame->term_length != log->term_length || position > asi_log_max_position(log->term_length))
     {
         return;
     }
-    const int64_t position = asi_log_position_of_count(term_count, frame->term_offset, log->position_bits);
     if (position > image->join_position + log->term_length / 2)
     {
         asi_store_release_bool(&image->is_left_behind, true);
@@ -427,18 +427,19 @@ int32_t asi_rx_image_insert_untrusted(asi_rx_image *image, asi_receive_destinati
 {
     const asi_frame_header *frame = datagram;
     const bool is_heartbeat = asi_is_heartbeat(datagram, length);
-    const int32_t term_count = asi_wrap_sub(frame->term_id, image->log.initial_term_id);
+    const asi_log *log = &image->log;
     const int32_t spanned = is_heartbeat ? 0 : length;
+    const int64_t position = asi_log_position(frame->term_id, frame->term_offset, log->position_bits, log->initial_term_id);
     if (image->is_rejected)
     {
         asi_rx_image_count_received(image, destination, length);
         return 0;
     }
-    if (term_count < 0 || frame->term_offset >= image->log.term_length || spanned > image->log.term_length - frame->term_offset)
+    if (position + spanned > asi_log_max_position(log->term_length) || frame->term_offset >= log->term_length ||
+        spanned > log->term_length - frame->term_offset)
     {
         return ASI_IMAGE_INVALID;
     }
-    const int64_t position = asi_log_position_of_count(term_count, frame->term_offset, image->log.position_bits);
     if (position + spanned > image->over_run_threshold)
     {
         count(image, ASI_SYSTEM_FLOW_CONTROL_OVER_RUNS);

@@ -159,8 +159,9 @@ static void send_status(asi_receiver *receiver, asi_rx_image *image, int64_t pos
     const asi_log *log = &image->log;
     asi_status_frame frame = status_frame(image->endpoint, image->stream_id, image->session_id,
         asi_load_acquire_bool(&image->is_sending_eos_sm) ? ASI_STATUS_FLAG_EOS : 0);
-    frame.consumption_term_id = asi_log_term_id_of_position(position, log->position_bits, log->initial_term_id);
-    frame.consumption_term_offset = (int32_t)(position & (log->term_length - 1));
+    const int64_t named = asi_log_nameable_position(position, log->term_length);
+    frame.consumption_term_id = asi_log_term_id_of_position(named, log->position_bits, log->initial_term_id);
+    frame.consumption_term_offset = (int32_t)(named & (log->term_length - 1));
     frame.receiver_window = window;
     asi_receiver_count(receiver, ASI_SYSTEM_STATUS_MESSAGES_SENT,
         send_to_connections(receiver, image, &frame, frame.prefix.frame_length));

@@ -123,9 +123,14 @@ bool asi_sender_publication_send_frame(
 
 /* -- sending --------------------------------------------------------------------------------------------------------------- */
 
+static position_in_log locate_nameable(const asi_sender_publication *publication, int64_t position)
+{
+    return locate(publication, asi_log_nameable_position(position, publication->log.term_length));
+}
+
 static asi_setup_frame make_setup(const asi_sender_publication *publication, int64_t position)
 {
-    const position_in_log at = locate(publication, position);
+    const position_in_log at = locate_nameable(publication, position);
     return (asi_setup_frame){
         .prefix = {
             .frame_length = sizeof(asi_setup_frame),
@@ -333,7 +338,7 @@ static int64_t send_data(asi_sender *sender, asi_sender_publication *publication
 
 static asi_frame_header make_heartbeat(const asi_sender_publication *publication, uint8_t flags)
 {
-    const position_in_log at = locate(publication, publication->position);
+    const position_in_log at = locate_nameable(publication, publication->position);
     return (asi_frame_header){
         .flags = flags,
         .type = ASI_FRAME_DATA,
@@ -434,7 +439,9 @@ void asi_sender_publication_resend(asi_sender *sender, asi_sender_publication *p
     }
     const int64_t copies = proven_count(publication) > 0 ? proven_count(publication) : 1;
     const int64_t credit = resend_credit(publication, sender->now_ns);
-    int64_t left = min_i32(range->length, publication->position - position);
+    /* Heartbeats name the maximum position by the slot before it, so a receiver that lacks the end asks for all but this slot. */
+    const bool is_to_end = position + range->length == asi_log_nameable_position(INT64_MAX, log->term_length);
+    int64_t left = min_i32(is_to_end ? INT64_MAX : range->length, publication->position - position);
     int64_t resent = 0;
     left = left < credit ? left : credit;
     while (left > 0)
