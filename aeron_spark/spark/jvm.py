@@ -31,7 +31,7 @@ def jar() -> Path:
             return path
     raise UsageError(
         f"this installation of aeron_spark has no {NAME}, as it was built without a JDK or pyspark: install a wheel of the "
-        f"release, or a JDK of Java 17 or newer and pyspark, and build again; in a clone of the repository, `make build` makes it"
+        f"release, or a JDK of Java 17 or newer and pyspark, and build again: by `make build` in a clone of the repository"
     )
 
 
