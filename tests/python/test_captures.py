@@ -24,7 +24,7 @@ from aeron_spark.tables import scan
 from aeron_spark.testing import RecordedFolder, Servers
 from aeron_spark.types import SourceLocation
 from tests.kit import captures
-from tests.kit.captures import INITIAL_TERM, RAW, setup_frame, sofh, stream, timed, udp, write_pcap
+from tests.kit.captures import INITIAL_TERM, RAW, data_frame, setup_frame, sofh, stream, timed, udp, write_pcap
 from tests.kit.imported import SEGMENT, values, verified
 from tests.kit.payload import payloads
 from tests.kit.ports import free_port
@@ -286,6 +286,23 @@ def test_what_comes_from_before_the_first_position_is_told(tmp_path: Path) -> No
     assert (report.gap_count, report.repeated) == (0, 1)
     (problem,) = report.problems
     assert f"3 datagrams begin before position {sum(map(len, datagrams[1:7]))}" in problem
+
+
+def test_a_stream_up_to_its_maximum_position(tmp_path: Path) -> None:
+    """Stock senders then name the end by the term id after the last one."""
+    length = 65_536
+    last, behind = ((INITIAL_TERM + count + 2**31) % 2**32 - 2**31 for count in (2**31 - 1, 2**31))
+    bodies = [bytes([number]) * 32 for number in range(4)]
+    frames = [data_frame(body, length - 64 * (4 - number), term=last) for number, body in enumerate(bodies)]
+    heartbeat = bytes(4) + data_frame(b"", 0, term=behind)[4:]
+    setups = (setup_frame(term=last, offset=length - 256), setup_frame(term=behind))
+    packets = [setups[0], *frames, heartbeat, setups[1], heartbeat]
+    capture = write_pcap(tmp_path / "capture", timed([udp(one) for one in packets]), link=RAW)
+    report = import_capture(capture, tmp_path / "folder")
+    assert (report.problems, report.gap_count) == ([], 0)
+    assert values(tmp_path / "folder") == {0: bodies}
+    with Folder(tmp_path / "folder") as folder:
+        assert folder.recordings()[0].stop_position == length << 31
 
 
 def test_a_datagram_of_several_streams_is_none(tmp_path: Path) -> None:

@@ -261,7 +261,8 @@ int64_t as_segment_last_detachable(
 /* Term id of the bytes at a position, with the 32-bit wrap. */
 int32_t as_position_term_id(int64_t position, int32_t term_length, int32_t initial_term_id);
 int32_t as_position_term_offset(int64_t position, int32_t term_length);
-/* Position of a byte of a term: the inverse of the two functions above. */
+/* Position of a byte of a term: the inverse of the two functions above, up to the maximum position, which the term id after the
+ * last one names. An id before the initial one gives a position beyond it. */
 int64_t as_position_of(int32_t term_id, int32_t term_offset, int32_t term_length, int32_t initial_term_id);
 
 /* -- client: non-blocking calls -------------------------------------------------------------------------------------------- */

@@ -36,5 +36,5 @@ int32_t as_position_term_offset(int64_t position, int32_t term_length)
 
 int64_t as_position_of(int32_t term_id, int32_t term_offset, int32_t term_length, int32_t initial_term_id)
 {
-    return ((int64_t)asi_wrap_sub(term_id, initial_term_id) << asi_log2(term_length)) + term_offset;
+    return ((int64_t)(uint32_t)asi_wrap_sub(term_id, initial_term_id) << asi_log2(term_length)) + term_offset;
 }

@@ -518,6 +518,8 @@ static void positions(void)
         CHECK_I64(id, position / T < 2 ? INT32_MAX - 1 + position / T : INT32_MIN + position / T - 2);
         CHECK_I64(as_position_of(id, as_position_term_offset(position, T), T, INT32_MAX - 1), position);
     }
+    const int64_t maximum = (int64_t)T << 31;
+    CHECK_I64(as_position_of(as_position_term_id(maximum, T, 7), 0, T, 7), maximum);
 }
 
 static int64_t bytes_read;
