@@ -59,8 +59,8 @@ test-lowest-pyspark:
 	$(call COMPAT,$(LOWEST_PYSPARK)) -k "not carried"
 	$(BIN)/python -m tests.kit.compatibility --check
 
-test-more: build java native-tests build/.spark-classes build/lowest/.installed ## what `make test` shows of Spark, with the other engine and the newest pyspark, in the documentation's programs, and with kills at each step; the lowest versions of other libraries
-	$(PYTEST_FILES) tests -m "more and not interop"
+test-more: build java native-tests build/.spark-classes build/lowest/.installed ## what `make test` shows of Spark, with the other engine and the newest pyspark, in the documentation's programs, and with kills at each step; the lowest versions of other libraries: SAMPLE=n for one test in n of Spark
+	$(PYTEST_FILES) tests -m "more and not interop" $(if $(SAMPLE),--sample $(SAMPLE))
 	@$(MAKE) --no-print-directory test-lowest
 
 # With the lowest versions of what pyproject.toml names for users. They have packages for Python 3.11 and 3.12.
@@ -98,7 +98,7 @@ units-c: build
 units-python: build
 	$(PYTEST) tests/arch tests/sbe $(UNITS:%=tests/python/test_%.py) -m "not interop"
 
-verify: lint test test-more interop ## everything that CI runs: also breakages, sanitizers, fuzzing and coverage
+verify: lint test test-more interop ## everything that CI runs, and all of `make test-more`: also breakages, sanitizers, fuzzing and coverage
 	$(MAKE) mutants SAMPLE=20
 	$(MAKE) sanitize
 	$(MAKE) fuzz FUZZ_S=36
@@ -118,11 +118,9 @@ MEASURE = rm -rf build/coverage-python; MAKEFLAGS= $(BIN)/coverage run -m $(subs
 
 .PHONY: coverage-c coverage-python
 coverage-c: build/.environment
-	cmake -S . -B build/coverage -G Ninja -DAERON_SPARK_TESTS=ON -DCMAKE_C_FLAGS=--coverage >/dev/null
-	cmake --build build/coverage
-	find build/coverage -name '*.gcda' -delete
-	$(CTEST) build/coverage
-	$(PYTHON) -m tests.coverage.report build/coverage --least $(LEAST_COVERAGE) > build/coverage.txt; code=$$?; tail -n 1 build/coverage.txt; exit $$code
+	@find build/sanitize-$(COVERED) -name '*.gcda' 2>/dev/null | grep -q . || $(MAKE) --no-print-directory sanitize SANITIZERS=$(COVERED)
+	@$(PYTHON) -m tests.coverage.report build/sanitize-$(COVERED) --least $(LEAST_COVERAGE) > build/coverage.txt; code=$$?; tail -n 1 build/coverage.txt; exit $$code
+	@find build/sanitize-$(COVERED) -name '*.gcda' -delete
 
 lint: build lint-c ## style and types
 	$(BIN)/ruff check .
@@ -232,11 +230,15 @@ bench: build native-tests ## figures into build/bench.jsonl, with a table: GROUP
 bench-figures: build ## the figures of README.md and docs/performance.md, out of build/bench.jsonl
 	$(BIN)/python -m tests.bench.figures
 
+# Under these the C tests also write what they reach, which `make coverage` reads and removes: CI runs them once for both.
+COVERED := address,undefined
 sanitize: build/.environment ## C tests under each of SANITIZERS
 	set -e; for name in $(SANITIZERS); do \
 	  echo "== $$name"; \
-	  cmake -S . -B build/sanitize-$$name -G Ninja -DAERON_SPARK_SANITIZE=$$name >/dev/null; \
+	  cmake -S . -B build/sanitize-$$name -G Ninja -DAERON_SPARK_SANITIZE=$$name \
+	    -DCMAKE_C_FLAGS=$$([ $$name != $(COVERED) ] || echo --coverage) >/dev/null; \
 	  cmake --build build/sanitize-$$name; \
+	  find build/sanitize-$$name -name '*.gcda' -delete; \
 	  $(CTEST) build/sanitize-$$name; \
 	done
 

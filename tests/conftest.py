@@ -29,8 +29,11 @@ INTEROP = HERE / "interop"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add `--seed`, which repeats a session's random numbers, and `--subject`, what the interop tests test."""
+    """Add `--seed`, which repeats a session's random numbers, `--sample`, and `--subject`, what the interop tests test."""
     parser.addoption("--seed", type=int, help="seed of the tests' random numbers; default: $TEST_SEED, else a new one")
+    parser.addoption(
+        "--sample", type=int, default=1, help="one test in so many, other ones by another seed; default: all"
+    )
     parser.addoption(
         "--subject",
         choices=["ours", "stock", "stock-c"],
@@ -74,12 +77,19 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests of the interop folder carry its mark, and all do whose subject is a stock peer; of others it is written."""
+    """Tests of the interop folder carry its mark, and all do whose subject is a stock peer; of others it is written.
+
+    Of a sample the others are deselected.
+    """
     for item in items:
         if INTEROP in item.path.parents or os.environ.get("PEER", "ours") != "ours":
             item.add_marker(require.MARK)
     if hasattr(config, "workerinput"):  # a process of pytest-xdist; all of them must have the same order
         items.sort(key=lambda item: _rank(item.path.relative_to(HERE).parts[0]))
+    sample, seed = config.option.sample, config.option.seed
+    kept = [item for item in items if random.Random(f"{seed}:{item.nodeid}").randrange(sample) == 0]
+    config.hook.pytest_deselected(items=[*{*items} - {*kept}])
+    items[:] = kept
 
 
 def _rank(folder: str) -> int:

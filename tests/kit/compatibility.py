@@ -119,7 +119,10 @@ def page(found: dict[str, Any]) -> str:
     """The page of these results."""
     lowest, newest = makefile("PYSPARKS")[0], makefile("PYSPARKS")[-1]
     titles = dict.fromkeys(title for one in found.values() for title in one["rows"])
-    how = {lowest: "`make test`, in CI", newest: "all tests of Spark (`make test test-more interop`), in CI"}
+    how = {
+        lowest: "`make test`, in CI",
+        newest: "all tests of Spark (`make test test-more interop`), in CI within some commits",
+    }
     features = [
         ["", *found],
         ["---"] * (len(found) + 1),

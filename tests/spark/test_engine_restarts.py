@@ -15,4 +15,4 @@ from tests.spark.session import JAR
 def test_engines_in_turn_give_each_row_once(rng: random.Random) -> None:
     if not JAR:
         require.missing("the jar of Spark's JVM, which `make build` makes where there is a JDK of Java 17 or newer")
-    assert engine_restarts(6, rng.randrange(1 << 31)) == 0
+    assert engine_restarts(4, rng.randrange(1 << 31)) == 0
