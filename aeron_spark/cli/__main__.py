@@ -21,8 +21,11 @@ VERBS = (
 )
 
 
-def parser(used: Sequence[str] = VERBS) -> argparse.ArgumentParser:
-    """The command line with the verbs that are used, by default with all."""
+def parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
+    """The command line with the verb that the first words name, by default and for other words with all.
+
+    Only that verb's modules are imported, as Arrow alone takes half a second.
+    """
     top = Parser(
         prog="aeron-spark",
         description="Aeron-compatible media driver and archive: run them, look at them, send and receive.",
@@ -30,15 +33,11 @@ def parser(used: Sequence[str] = VERBS) -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"aeron-spark {aeron_spark.__version__}")
     verbs = top.add_subparsers(title="verbs", dest="verb", required=True, metavar="VERB")
-    for verb in used:
-        importlib.import_module(f"aeron_spark.cli.{verb}").add_to(verbs)
+    first, second = (*words, "", "")[:2]
+    for verb in () if first == "--version" else (first,) if first in VERBS else VERBS:
+        module = importlib.import_module(f"aeron_spark.cli.{verb}")
+        module.add_to(verbs, *([second] if verb == "archive" else []))
     return top
-
-
-def _used(argv: Sequence[str]) -> Sequence[str]:
-    """The verbs whose modules a command line needs: only what it names, as Arrow alone takes half a second to import."""
-    first = argv[0] if argv else ""
-    return () if first == "--version" else (first,) if first in VERBS else VERBS
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -47,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = argparse.Namespace(command="aeron-spark", verb="")  # until they are parsed
     try:
         _open_outputs()
-        options = parser(_used(argv)).parse_args(argv)
+        options = parser(argv).parse_args(argv)
         return int(options.run(options))
     except AeronError as failure:
         _print_failure(failure, options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
+import importlib
 import time
 from collections.abc import Iterator
 from typing import Any, NoReturn
@@ -12,18 +13,6 @@ from typing import Any, NoReturn
 from aeron_spark.archive.recordings import Recording
 from aeron_spark.archive.segments import Extent, Folder
 from aeron_spark.archive.tools import Catalog, CatalogEntry, MarkFile, RecordingState, state_name, version_text
-from aeron_spark.cli import (
-    archive_backup,
-    archive_control,
-    archive_copy,
-    archive_export,
-    archive_import,
-    archive_replay,
-    archive_retain,
-    archive_time,
-    archive_tools,
-    archive_user,
-)
 from aeron_spark.cli.common import add_dir, add_json, add_verb, int64, print_json, print_table, utc_time, with_times
 from aeron_spark.cli.driver import add_settings, become
 from aeron_spark.cli.progress import duration, size
@@ -39,9 +28,30 @@ DESCRIBE_EXAMPLES = """\
   aeron-spark archive describe recordings --all
   aeron-spark archive describe recordings 3 --json"""
 
+OWN = ("run", "list", "describe", "describe-all")
+#: Modules of `aeron_spark.cli` with the other verbs, in the order of the help.
+MODULES = {
+    "archive_tools": (
+        *("verify", "checksum", "compact", "delete-orphans", "delete-orphaned-segments", "migrate"),
+        *("mark-invalid", "mark-valid", "count-entries", "pid", "errors", "dump"),
+    ),
+    "archive_export": ("export",),
+    "archive_import": ("import",),
+    "archive_control": (
+        *("record", "start", "stop", "stop-replay", "truncate", "purge", "purge-segments", "detach"),
+        *("delete-detached", "attach"),
+    ),
+    "archive_replay": ("replay",),
+    "archive_copy": ("replicate", "update-channel", "migrate-segments"),
+    "archive_retain": ("retain",),
+    "archive_backup": ("backup", "restore"),
+    "archive_user": ("user",),
+    "archive_time": ("time", "index"),
+}
 
-def add_to(verbs: Any) -> None:
-    """Add the verb and its own verbs."""
+
+def add_to(verbs: Any, used: str = "") -> None:
+    """Add the verb and its own verbs; of the modules only that of `used`, where it is one of these verbs."""
     verb = add_verb(verbs, "archive", run, about="run an archive, or look at its recordings", examples=EXAMPLES)
     parts = verb.add_subparsers(title="verbs", dest="part", required=True, metavar="VERB")
 
@@ -81,16 +91,9 @@ def add_to(verbs: Any) -> None:
         part.set_defaults(recording_id=None, all=part is all_of_it)
     describing.add_argument("recording_id", metavar="RECORDING", type=int64, nargs="?", help="recording id")
     describing.add_argument("--all", action="store_true", help="recordings that are deleted or invalid, too")
-    archive_tools.add_to(parts)
-    archive_export.add_to(parts)
-    archive_import.add_to(parts)
-    archive_control.add_to(parts)
-    archive_replay.add_to(parts)
-    archive_copy.add_to(parts)
-    archive_retain.add_to(parts)
-    archive_backup.add_to(parts)
-    archive_user.add_to(parts)
-    archive_time.add_to(parts)
+    named = [module for module, names in MODULES.items() if used in names]
+    for module in named or (() if used in OWN else MODULES):
+        importlib.import_module(f"aeron_spark.cli.{module}").add_to(parts)
 
 
 def run(options: argparse.Namespace) -> NoReturn:

@@ -15,14 +15,16 @@ import pytest
 import aeron_spark
 import aeron_spark.archive
 import aeron_spark.sbe
+from aeron_spark.cli import archive
+from aeron_spark.cli.__main__ import parser
 from aeron_spark.demo import __main__ as demo
 
 #: Modules that `--version` loads beyond those of a bare Python: 41 with Python 3.11, most of them argparse's.
 MOST_MODULES = 60
 
 
-def run(program: str) -> str:
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+def run(program: str, *arguments: str) -> str:
+    done = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -45,6 +47,26 @@ def test_looking_at_a_driver_needs_no_arrow() -> None:
     for verb in ("stat", "errors", "loss", "streams", "backlog"):
         program = f"import sys, aeron_spark.cli.{verb}; print('numpy' in sys.modules, 'pyarrow' in sys.modules)"
         assert run(program) == "False False\n", verb
+
+
+def test_looking_at_recordings_loads_no_tables() -> None:
+    """Which need pyarrow's datasets, and those pandas where it is: a second."""
+    program = (
+        "import sys\n"
+        "from aeron_spark.cli.__main__ import parser\n"
+        "for verb in sys.argv[1:]:\n"
+        "    parser(['archive', verb])\n"
+        "print('aeron_spark.tables' in sys.modules, 'pyarrow.dataset' in sys.modules)\n"
+    )
+    assert run(program, *archive.OWN, *archive.MODULES["archive_tools"], "record", "backup", "user") == "False False\n"
+    assert run(program, "replay") == "True True\n"
+
+
+def test_a_verb_of_an_archive_is_found_in_its_module() -> None:
+    for used in [*archive.OWN, *(name for names in archive.MODULES.values() for name in names)]:
+        with pytest.raises(SystemExit) as ended:
+            parser(["archive", used]).parse_args(["archive", used, "--help"])
+        assert ended.value.code == 0, used
 
 
 def test_a_read_of_a_folder_is_planned_with_little() -> None:
