@@ -313,6 +313,7 @@ native-tests: build
 build/pyspark-%/.installed: build/.environment
 	@$(STEP) "installing pyspark $*, one that must work, into $(@D)" \
 	  $(PIP_INSTALL) --no-deps --upgrade --target $(@D) pyspark==$*
+	@PYTHONPATH=$(CURDIR)/$(@D) $(BIN)/python -m tests.kit.quick_imports
 	@touch $@
 
 build/lowest/.installed: build/.environment
@@ -322,6 +323,7 @@ build/lowest/.installed: build/.environment
 
 # Once for a pyspark: Spark's JVMs then start in a quarter of the time (tests/kit/spark_jvm.py).
 build/.spark-classes: build/.environment | build/.installed java
+	@$(STEP) "compiling pyspark's zip, for quick starts in tests" $(BIN)/python -m tests.kit.quick_imports
 	@$(STEP) "writing the classes of Spark's JVM, for quick starts in tests" $(BIN)/python -m tests.kit.spark_jvm
 	@touch $@
 
