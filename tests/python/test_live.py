@@ -511,10 +511,10 @@ def test_servers_come_and_go(aeron_dir: Path, archive_dir: Path) -> None:
     assert states()[0] == "unreadable"
 
 
-def test_a_thousand_streams_cost_a_fraction_of_a_second(driver: Path) -> None:
-    """CPU of a refresh: read, compare, draw."""
+def cpu_of_a_refresh(driver: Path, count: int) -> float:
+    """Seconds of CPU that it takes to read, compare and draw so many streams."""
     counters = []
-    for number in range(1000):
+    for number in range(count):
         label = f"x: {number + 100} {number} {number} aeron:ipc".encode()
         key = stream_key(number + 100, number, number, b"aeron:ipc")
         counters += [
@@ -535,6 +535,12 @@ def test_a_thousand_streams_cost_a_fraction_of_a_second(driver: Path) -> None:
             shown, before = facts(now, before), now
             live_scene.frame(120, 40, "", shown)
             taken.append(time.thread_time() - began_s)
-    assert len(shown.streams) == 1000
-    print(f"a refresh with 1,000 streams takes {min(taken) * 1000:.0f} ms of CPU")
-    assert min(taken) < 0.3
+    assert len(shown.streams) == count
+    return min(taken)
+
+
+def test_a_refresh_costs_in_proportion_to_the_streams(driver: Path) -> None:
+    """A bound in seconds would judge the machine, and what measures the coverage on it."""
+    few, many = cpu_of_a_refresh(driver, 100), cpu_of_a_refresh(driver, 1000)
+    print(f"a refresh takes {few * 1000:.0f} ms of CPU with 100 streams, {many * 1000:.0f} ms with 1,000")
+    assert many < 20 * few
