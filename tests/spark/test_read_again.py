@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from aeron_spark.publication import ExclusivePublication
 from tests.kit import dirs
+from tests.kit.wait import wait_until
 from tests.spark import recorded
 
 pytestmark = pytest.mark.usefixtures("with_jar")
@@ -71,8 +72,12 @@ def test_the_static_side_of_a_stream_reads_what_is_there_now(spark: SparkSession
         stream = streaming.load(str(tmp_path / "archive"))
 
         def each(batch: DataFrame, _: int) -> None:
-            joined.append(batch.count())
             static_rows.append(static.count())
+            joined.append(batch.count())
+
+        def await_rows(count: int) -> None:
+            """`processAllAvailable` ends with a trigger that found nothing, which may have looked before the recording grew."""
+            wait_until(lambda: sum(joined) >= count, 60, f"{count} rows", state=lambda: (joined, query.exception()))
 
         query = (
             stream.join(static, "position")
@@ -81,9 +86,9 @@ def test_the_static_side_of_a_stream_reads_what_is_there_now(spark: SparkSession
             .start()
         )
         try:
-            query.processAllAvailable()
+            await_rows(10)
             recording.grow(20)
-            query.processAllAvailable()
+            await_rows(30)
         finally:
             query.stop()
     assert (sum(joined), static_rows[0], static_rows[-1]) == (30, 10, 30)
