@@ -302,6 +302,14 @@ def test_a_killed_archive_is_read_to_its_last_frame_and_recovers(driver: MediaDr
         assert archive.stop_position(recording_id) == position
 
 
+def test_large_columns_end_before_they_are_full(archive: Archive, servers: ArchivingMediaDriver) -> None:
+    """Behind the 248 messages of the first 256 KiB of frames 14,144 bytes are free, and the ninth term's eight fit into them."""
+    recording_id, _ = record(archive, [b"x" * 1000] * 504)
+    with Folder(servers.archive_dir) as folder:
+        given = [batch.num_rows for batch in folder.read(recording_id, byte_capacity=256 * 1024)]
+    assert given == [248, 256]
+
+
 def test_folders_that_are_none(tmp_path: Path) -> None:
     with pytest.raises((StorageError, DataLossError), match=str(tmp_path)):
         Folder(tmp_path)

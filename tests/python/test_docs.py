@@ -17,8 +17,9 @@ import pytest
 from aeron_spark import errors
 from aeron_spark.sbe.options import CHOICES as SBE_CHOICES
 from aeron_spark.sbe.options import Options as SbeOptions
+from aeron_spark.spark.planning import engine
 from aeron_spark.spark.planning.options import ReadOptions
-from aeron_spark.spark.reading import schema
+from aeron_spark.spark.reading import batch, schema
 from aeron_spark.spark.writing.options import WriteOptions
 from tests.kit import ports
 from tests.kit.processes import Process
@@ -222,7 +223,8 @@ def test_defaults_are_those_of_the_code() -> None:
     told = {row[0].strip("`| "): row[1].strip("`") for row in rows("spark.md", "Options of reading")}
     read = ReadOptions.parse({"path": "/p"}, streaming=True)
     assert told["rowsPerBatch"] == str(read.rows_per_batch)
-    assert told["bytesPerBatch"] == f"{read.bytes_per_batch >> 20}m"
+    assert read.bytes_per_batch is None
+    assert told["bytesPerBatch"] == f"{batch.BATCH_BYTES >> 20}m`, in the JVM `{engine.BATCH_BYTES >> 20}m"
     assert told["recordChecksum"] == read.record_checksum
     assert told["endingPositions"] == read.ending_positions.word
     assert read.starting_positions.word == "latest"

@@ -257,16 +257,32 @@ def test_batches_that_are_left_behind_have_a_bound(large: Path, jvm: JvmReader) 
 
 
 def test_a_task_holds_one_batch(large: Path, jvm: JvmReader) -> None:
-    python = PythonReader(large, bytesPerBatch="1m", minPartitions="1")
+    python = PythonReader(large, minPartitions="1")
     (partition,) = python.partitions()
-    rows, most, before = 0, 0, memory(jvm.pid)
+    jvm.verdict(partition, python.schema)  # what the JVM takes for itself
+    batches, most, before = [], 0, memory(jvm.pid)
     jvm.open(partition, python.schema)
     while (verdict := jvm.read(1, has_texts=False)).rows:
-        rows += verdict.rows
+        batches.append(verdict.rows)
         most = max(most, memory(jvm.pid) - before)
     jvm.close()
-    assert rows == 8000
+    assert sum(batches) == 8000
+    assert max(batches) <= (1 << 20) // 5000, "by default a batch is 1 MiB"
     assert most < 10 << 20, "of 40 MB"
+
+
+def test_a_batch_has_room_for_a_message_that_is_longer(tmp_path: Path, jvm: JvmReader) -> None:
+    """From the first longer one on, batches have the 8 KiB of the longest message that the recording can hold."""
+    with dirs.fresh("aeron") as aeron_dir, recorded.archive(aeron_dir, tmp_path / "archive") as archive:
+        archive.recorded(1001, 181, [100] * 80 + [5000] + [100] * 100)
+    python = PythonReader(tmp_path / "archive", bytesPerBatch="4k", minPartitions="1")
+    (partition,) = python.partitions()
+    jvm.open(partition, python.schema)
+    batches = []
+    while (verdict := jvm.read(1, has_texts=False)).rows:
+        batches.append(verdict.rows)
+    jvm.close()
+    assert batches == [40, 40, 1 + 31, 69]
 
 
 def test_no_room_for_the_library_and_none_to_run_it(folder: Path, tmp_path: Path) -> None:

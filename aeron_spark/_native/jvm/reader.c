@@ -45,7 +45,8 @@ typedef struct rows
     int64_t reserved_unit_ns; /* 0: times come from the time index */
     bool has_times;
     bool is_text;             /* values must be UTF-8 */
-    as_columns columns;
+    int64_t value_capacity;   /* of the memory of values */
+    as_columns columns;       /* byte_capacity: of a batch, no more than that */
     void *memory[COLUMNS]; /* NULL for a column that is not asked for */
 } rows;
 
@@ -180,7 +181,7 @@ static bool allocate(rows *made, uint32_t mask)
     {
         if (0 != (mask & 1U << at))
         {
-            const int64_t count = VALUE == at ? columns->byte_capacity : columns->row_capacity + 1;
+            const int64_t count = VALUE == at ? made->value_capacity : columns->row_capacity + 1;
             made->memory[at] = malloc((size_t)(count * WIDTHS[at]));
             if (NULL == made->memory[at])
             {
@@ -203,7 +204,8 @@ static bool allocate(rows *made, uint32_t mask)
 }
 
 static jlong JNICALL native_open_rows(JNIEnv *env, jclass of, jlong folder, jlong recording_id, jlong start,
-    jlong end, jlong limit, jint mask, jint row_capacity, jint byte_capacity, jlong reserved_unit_ns, jboolean is_text)
+    jlong end, jlong limit, jint mask, jint row_capacity, jint byte_capacity, jint value_capacity, jlong reserved_unit_ns,
+    jboolean is_text)
 {
     (void)env;
     (void)of;
@@ -219,6 +221,7 @@ static jlong JNICALL native_open_rows(JNIEnv *env, jclass of, jlong folder, jlon
     made->has_times = 0 != (mask & (1 << TIME_IS_NULL));
     const uint32_t source = made->has_times ? 1U << (0 == reserved_unit_ns ? NEXT_POSITION : RESERVED_VALUE) : 0;
     const bool has_value = 0 != (mask & (1 << VALUE));
+    made->value_capacity = has_value ? value_capacity : 0;
     made->columns = (as_columns){ .row_capacity = row_capacity, .byte_capacity = has_value ? byte_capacity : 0 };
     const jlong result = !allocate(made, (uint32_t)mask | source) ? ASJ_NO_MEMORY :
         (jlong)as_segment_reader_open(made->folder, recording_id, start, end, limit, &made->reader);
@@ -328,13 +331,25 @@ static as_result make_times(const rows *made, int64_t count)
     return AS_OK;
 }
 
+/* A message that is longer than a batch gets all of the memory; then batches stay that large, as others like it may follow. */
+static as_result next_batch(rows *made)
+{
+    const as_result result = as_segment_reader_next(made->reader, &made->columns);
+    if (AS_E_USAGE != result || made->columns.byte_capacity >= made->value_capacity)
+    {
+        return result;
+    }
+    made->columns.byte_capacity = made->value_capacity;
+    return as_segment_reader_next(made->reader, &made->columns);
+}
+
 /* Fills the columns; returns the number of rows, 0 at the end of the range. */
 static jint JNICALL native_next(JNIEnv *env, jclass of, jlong handle)
 {
     (void)env;
     (void)of;
     rows *made = (rows *)(intptr_t)handle;
-    as_result result = as_segment_reader_next(made->reader, &made->columns);
+    as_result result = next_batch(made);
     if (AS_OK == result && made->has_times && made->columns.row_count > 0)
     {
         result = make_times(made, made->columns.row_count);
@@ -408,7 +423,7 @@ JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM *vm, void *reserved)
         { "closeFolder", "(J)V", (void *)native_close_folder },
         { "extent", "(JJ[J)I", (void *)native_extent },
         { "recording", "(JJ[J[[B)I", (void *)native_recording },
-        { "openRows", "(JJJJJIIIJZ)J", (void *)native_open_rows },
+        { "openRows", "(JJJJJIIIIJZ)J", (void *)native_open_rows },
         { "endRows", "(J)V", (void *)native_end_rows },
         { "closeRows", "(J)V", (void *)native_close_rows },
         { "address", "(JI)J", (void *)native_address },

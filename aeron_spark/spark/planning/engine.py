@@ -13,12 +13,15 @@ from aeron_spark.spark.planning.data_loss import goes_on
 from aeron_spark.spark.planning.options import JVM, PYTHON, ReadOptions
 from aeron_spark.spark.planning.selection import CHECKSUMS
 
-__all__ = ["NO_JAR", "check_engine", "check_reads_in_python", "jvm_job", "lack_of"]
+__all__ = ["BATCH_BYTES", "NO_JAR", "check_engine", "check_reads_in_python", "jvm_job", "lack_of"]
 
 NO_JAR = (
     "Spark's JVM was started without the jar of aeron_spark. Give it to the session by "
     'aeron_spark.spark.jvm.configure(builder), or --jars "$(python -m aeron_spark.spark.jvm)" to spark-submit'
 )
+
+#: Bytes of messages in a batch: Spark reads them while they are in the processor's cache (docs/decisions/06-reads-in-place.md).
+BATCH_BYTES = 1 << 20
 
 
 def lack_of(options: ReadOptions) -> str | None:
@@ -66,7 +69,7 @@ def jvm_job(options: ReadOptions, decoding: dict[str, object] | str | None) -> d
         "checksum": int(CHECKSUMS[options.record_checksum]),
         "isStrict": options.on_corruption == "strict",
         "rows": options.rows_per_batch,
-        "bytes": options.bytes_per_batch,
+        "bytes": options.bytes_per_batch or BATCH_BYTES,
         "reservedUnitNs": UNITS_NS[unit] if unit else 0,
         "payload": options.payload,
         # Python reads what these options are about, where there is any; and payloads that are not as they should be.

@@ -244,7 +244,8 @@ class ReadOptions:
     min_partitions: int | None
     max_bytes_per_partition: int | None
     rows_per_batch: int
-    bytes_per_batch: int
+    #: None: as the engine that reads has it.
+    bytes_per_batch: int | None
 
     NAMES = (
         "path",
@@ -356,7 +357,7 @@ class ReadOptions:
             min_partitions=_optional_int(given, "minPartitions", 1, 1 << 20),
             max_bytes_per_partition=_optional_bytes(given, "maxBytesPerPartition"),
             rows_per_batch=_optional_int(given, "rowsPerBatch", 1, MAX_BATCH_ROWS) or 16_384,
-            bytes_per_batch=_optional_bytes(given, "bytesPerBatch", MAX_BATCH_BYTES) or 8 << 20,
+            bytes_per_batch=_optional_bytes(given, "bytesPerBatch", MAX_BATCH_BYTES),
         )
 
 

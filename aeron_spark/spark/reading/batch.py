@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter  # not in every pyspark
 
 __all__ = [
+    "BATCH_BYTES",
     "AeronBatchReader",
     "PushdownReader",
     "RangesPartition",
@@ -49,6 +50,8 @@ __all__ = [
 ]
 
 
+#: Bytes of messages in an Arrow batch: each costs Spark a turn of its socket.
+BATCH_BYTES = 8 << 20
 #: The largest message (Spec: 02 §4): a batch of this many bytes holds any message.
 MAX_MESSAGE_LENGTH = 16 << 20
 #: Spark's worker that pushes filters and then plans the read.
@@ -136,7 +139,7 @@ def read_partition(
     if not partition.is_handed_over:
         check_reads_in_python(options)
     batches = _read_ranges(partition, options, rows, pushed or {})
-    return joined(batches, max_rows=options.rows_per_batch, max_bytes=options.bytes_per_batch)
+    return joined(batches, max_rows=options.rows_per_batch, max_bytes=options.bytes_per_batch or BATCH_BYTES)
 
 
 def _read_ranges(
@@ -152,7 +155,7 @@ def _read_ranges(
             columns = Columns(
                 names=rows.native_columns,
                 row_capacity=min(options.rows_per_batch, span // FRAME_ALIGNMENT + 1),
-                byte_capacity=min(max(options.bytes_per_batch, largest), span),
+                byte_capacity=min(max(options.bytes_per_batch or BATCH_BYTES, largest), span),
             )
             for batch in range_batches(folder, recording, part, columns, skipped):
                 yield from rows.make(folder, recording, batch, pushed)

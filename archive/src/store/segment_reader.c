@@ -31,6 +31,7 @@
 #define MIN_PIECE_LENGTH (4 * 1024)
 /* With less space for values, frames are read through the window. */
 #define MIN_ROOM (64 * 1024)
+#define LARGE_COLUMNS (4 * MIN_ROOM)
 
 /* Bytes of one term of the recording in memory. */
 typedef struct read_piece
@@ -522,6 +523,15 @@ static as_result explain(as_segment_reader *reader, as_result failure)
     return AS_E_DATA == changed ? changed : asi_fail(failure, code, "%s", text);
 }
 
+/* Columns with much space end before it is used up, unless the range ends in it: the rest would be read through the window, and the
+ * next columns' first values, too, which is a copy of each. */
+static bool is_nearly_full(const as_segment_reader *reader, const as_columns *columns)
+{
+    const int64_t room = columns->byte_capacity - columns->byte_count;
+    return NULL != columns->value && columns->byte_capacity >= LARGE_COLUMNS && columns->row_count > 0 && room < MIN_ROOM &&
+        reader->end - reader->position > room;
+}
+
 as_result as_segment_reader_next(as_segment_reader *reader, as_columns *columns)
 {
     if (columns->row_capacity <= 0 || columns->byte_capacity < 0 || columns->byte_capacity > INT32_MAX)
@@ -542,7 +552,7 @@ as_result as_segment_reader_next(as_segment_reader *reader, as_columns *columns)
         return AS_OK;
     }
     asi_columns_stop stop = ASI_COLUMNS_END;
-    while (ASI_COLUMNS_FULL != stop && reader->position < reader->end && !reader->is_finished)
+    while (ASI_COLUMNS_FULL != stop && reader->position < reader->end && !reader->is_finished && !is_nearly_full(reader, columns))
     {
         const as_result result = take_rows(reader, columns, &stop);
         if (AS_OK != result)

@@ -365,13 +365,14 @@ final class AeronReader implements PartitionReader<ColumnarBatch> {
         // A limit counts rows, and of decoded messages few may be one.
         long most = Math.max(sbe == null ? Math.min(job.get("rows").asLong(), rowLimit) : job.get("rows").asLong(), 1);
         long rowCapacity = Math.min(most, Math.floorDiv(span, FRAME_ALIGNMENT) + 1);
-        long byteCapacity = Math.min(Math.max(job.get("bytes").asLong(), largest), span);
-        if (Math.min(rowCapacity, byteCapacity) < 1 || Math.max(rowCapacity, byteCapacity) > Integer.MAX_VALUE) {
+        long byteCapacity = Math.min(job.get("bytes").asLong(), span);
+        long valueCapacity = Math.min(Math.max(job.get("bytes").asLong(), largest), span);
+        if (Math.min(rowCapacity, byteCapacity) < 1 || Math.max(rowCapacity, valueCapacity) > Integer.MAX_VALUE) {
             throw new AeronException(AeronException.USAGE,
-                "capacities of " + rowCapacity + " rows and " + byteCapacity + " bytes must be in 1.." + Integer.MAX_VALUE);
+                "capacities of " + rowCapacity + " rows and " + valueCapacity + " bytes must be in 1.." + Integer.MAX_VALUE);
         }
         long opened = Native.openRows(folder, recording.id, given, end, limit, mask(), (int) rowCapacity, (int) byteCapacity,
-            job.get("reservedUnitNs").asLong(), "string".equals(job.get("payload").asText()));
+            (int) valueCapacity, job.get("reservedUnitNs").asLong(), "string".equals(job.get("payload").asText()));
         if (opened < 0) {
             throw explained(Native.failure(opened), given);
         }

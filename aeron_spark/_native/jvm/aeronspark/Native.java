@@ -105,7 +105,7 @@ final class Native {
     static native int recording(long folder, long recordingId, long[] numbers, byte[][] texts);
 
     static native long openRows(long folder, long recordingId, long start, long end, long limit, int mask, int rowCapacity,
-        int byteCapacity, long reservedUnitNs, boolean isText);
+        int byteCapacity, int valueCapacity, long reservedUnitNs, boolean isText);
 
     /** Closes files; the columns stay until closeRows. */
     static native void endRows(long rows);
