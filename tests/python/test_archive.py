@@ -303,7 +303,7 @@ def test_a_killed_archive_is_read_to_its_last_frame_and_recovers(driver: MediaDr
 
 
 def test_large_columns_end_before_they_are_full(archive: Archive, servers: ArchivingMediaDriver) -> None:
-    """Behind the 248 messages of the first 256 KiB of frames 14,144 bytes are free, and the ninth term's eight fit into them."""
+    """Behind the 248 messages of the first 256 KiB of frames 14,144 bytes are free. The ninth term's eight fit into them."""
     recording_id, _ = record(archive, [b"x" * 1000] * 504)
     with Folder(servers.archive_dir) as folder:
         given = [batch.num_rows for batch in folder.read(recording_id, byte_capacity=256 * 1024)]

@@ -270,8 +270,9 @@ as_result as_retention_plan(
  * position. */
 as_result as_segment_reader_open(as_folder *folder, int64_t recording_id, int64_t start, int64_t end, int64_t limit,
     as_segment_reader **reader) AS_MUST_USE;
-/* Fills the columns from row 0 on; of `byte_capacity`, if that is 256 KiB or more, up to 64 KiB may stay free. AS_OK with rows, or with row_count 0 at the end of the range. AS_E_DATA: a broken frame,
- * a wrong header or checksum, or a missing segment; the text names recording, file and position. */
+/* Fills the columns from row 0 on; of a `byte_capacity` of 256 KiB or more, up to 64 KiB may stay free. AS_OK with rows, or with
+ * row_count 0 at the end of the range. AS_E_DATA: a broken frame, a wrong header or checksum, or a missing segment; the text names
+ * recording, file and position. */
 as_result as_segment_reader_next(as_segment_reader *reader, as_columns *columns) AS_MUST_USE;
 int64_t as_segment_reader_position(const as_segment_reader *reader);
 
