@@ -673,7 +673,7 @@ def test_what_is_planned_is_text_for_both(folder: Path) -> None:
     assert function(text) == partition
     job = json.loads(text)["job"]
     assert job["path"] == str(folder)
-    assert (job["checksum"], job["rows"], job["bytes"], job["reservedUnitNs"]) == (2, 16_384, 8 << 20, 0)
+    assert (job["checksum"], job["rows"], job["bytes"], job["reservedUnitNs"]) == (2, 16_384, 1 << 20, 0)
     assert (json.loads(text)["job"]["payload"], json.loads(text)["job"]["handsOver"]) == ("binary", False)
     for options in ({"payload": "string"}, {"onCorruption": "skip"}, {"failOnDataLoss": "false"}):
         (partition,) = reader(folder, recordingIds="0", **options).partitions()
