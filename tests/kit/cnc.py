@@ -40,6 +40,11 @@ class Header:
     pid: int
     file_page_size: int
 
+    def value_at(self, counter_id: int) -> int:
+        """Offset of a counter's value in the file."""
+        metadata = HEADER_LENGTH + self.to_driver_length + self.to_clients_length
+        return metadata + self.counters_metadata_length + counter_id * VALUE_LENGTH
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counter:
@@ -95,7 +100,6 @@ class Cnc:
         if header is None:
             return []
         metadata = HEADER_LENGTH + header.to_driver_length + header.to_clients_length
-        values = metadata + header.counters_metadata_length
         found = []
         with (
             self.path.open("rb") as file,
@@ -109,7 +113,7 @@ class Cnc:
                 if state != ALLOCATED:
                     continue
                 (label_length,) = struct.unpack_from("<i", view, at + 128)
-                value, registration, owner, reference = struct.unpack_from("<4q", view, values + counter_id * 128)
+                value, registration, owner, reference = struct.unpack_from("<4q", view, header.value_at(counter_id))
                 found.append(
                     Counter(
                         id=counter_id,
