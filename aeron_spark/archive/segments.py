@@ -251,9 +251,9 @@ class Folder(Times):
         raw = ffi.new("as_recording_extent[]", len(ids))
         with self._use() as folder:
             check(lib.as_folder_extents(folder, _numbers(ids), len(ids), raw))
-        found = [(raw[index].start_position, raw[index].limit_position) for index in range(len(ids))]
-        starts, limits = np.array(found, np.int64).reshape(-1, 2).T
-        return starts, limits
+        # Two positions, and a boolean with its padding.
+        found = np.frombuffer(ffi.buffer(raw), np.int64).reshape(-1, 3)
+        return found[:, 0].copy(), found[:, 1].copy()
 
     def checksum(self, recording_id: int) -> RecordChecksum:
         """The checksum that applies to the recording; never AUTO."""

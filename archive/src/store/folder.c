@@ -446,17 +446,12 @@ asi_segment_source asi_segment_source_of(const asi_file_ops *files, const char *
 /* -- the entry as it is now ----------------------------------------------------------------------------------------------- */
 
 /* Reads the entry's bytes at its last known offset. Returns NULL, `small`, or memory that the caller frees. */
-static uint8_t *load_entry(const asi_file_ops *files, const char *path, const asi_catalog_record *record, uint8_t *small,
+static uint8_t *load_entry(const asi_file_ops *files, int fd, const asi_catalog_record *record, uint8_t *small,
     int64_t small_length)
 {
     uint8_t *frame = record->frame_length <= small_length ? small : malloc((size_t)record->frame_length);
-    const int fd = NULL != frame ? files->open(files->context, path, ASI_FILE_READ) : -1;
-    const bool is_read =
-        fd >= 0 && record->frame_length == asi_file_read_full(files, fd, frame, record->frame_length, record->offset);
-    if (fd >= 0)
-    {
-        files->close(files->context, fd);
-    }
+    const bool is_read = fd >= 0 && NULL != frame &&
+        record->frame_length == asi_file_read_full(files, fd, frame, record->frame_length, record->offset);
     if (!is_read && frame != small)
     {
         free(frame);
@@ -464,12 +459,27 @@ static uint8_t *load_entry(const asi_file_ops *files, const char *path, const as
     return is_read ? frame : NULL;
 }
 
+int asi_catalog_reread_open(const asi_file_ops *files, const char *archive_dir)
+{
+    char path[AS_PATH_MAX];
+    const bool is_fit = snprintf(path, sizeof(path), "%s/" ASI_CATALOG_FILE, archive_dir) < (int)sizeof(path);
+    return is_fit ? files->open(files->context, path, ASI_FILE_READ) : -ENAMETOOLONG;
+}
+
+static void close_catalog(const asi_file_ops *files, int fd)
+{
+    if (fd >= 0)
+    {
+        files->close(files->context, fd);
+    }
+}
+
 bool asi_catalog_entry_is_checked(const asi_file_ops *files, const char *archive_dir, const asi_catalog_record *record)
 {
     uint8_t small[1024];
-    char path[AS_PATH_MAX];
-    const bool is_fit = snprintf(path, sizeof(path), "%s/" ASI_CATALOG_FILE, archive_dir) < (int)sizeof(path);
-    uint8_t *frame = is_fit && 0 != record->checksum ? load_entry(files, path, record, small, sizeof(small)) : NULL;
+    const int fd = 0 != record->checksum ? asi_catalog_reread_open(files, archive_dir) : -1;
+    uint8_t *frame = load_entry(files, fd, record, small, sizeof(small));
+    close_catalog(files, fd);
     const int64_t length = record->frame_length - RECORD_BODY;
     const bool is_checked = NULL != frame && ((uint32_t)record->checksum == asi_crc32(frame + RECORD_BODY, length) ||
         (uint32_t)record->checksum == asi_crc32c(frame + RECORD_BODY, length));
@@ -489,10 +499,10 @@ static void forget_texts(asi_catalog_record *record)
 }
 
 /* Reads the entry at its last known offset; false if it is not there any more. */
-static bool reread_in_place(const asi_file_ops *files, const char *path, asi_catalog_record *record)
+static bool reread_in_place(const asi_file_ops *files, int fd, asi_catalog_record *record)
 {
     uint8_t small[1024];
-    uint8_t *frame = load_entry(files, path, record, small, sizeof(small));
+    uint8_t *frame = load_entry(files, fd, record, small, sizeof(small));
     asi_catalog_record now;
     const bool is_same = NULL != frame && asi_catalog_parse_untrusted(frame, record->frame_length, &now) &&
         now.recording_id == record->recording_id && ASI_RECORDING_VALID == now.state &&
@@ -540,18 +550,24 @@ static as_result reread_by_scan(const asi_file_ops *files, const char *archive_d
         "meanwhile", record->recording_id, archive_dir);
 }
 
-as_result asi_catalog_reread(const asi_file_ops *files, const char *archive_dir, asi_catalog_record *record)
+as_result asi_catalog_reread_in(const asi_file_ops *files, const char *archive_dir, int fd, asi_catalog_record *record)
 {
-    char path[AS_PATH_MAX];
     as_result result = AS_E_DATA;
     for (int attempt = 0; AS_E_DATA == result && attempt < CATALOG_ATTEMPTS; attempt++)
     {
-        const bool is_fit = snprintf(path, sizeof(path), "%s/" ASI_CATALOG_FILE, archive_dir) < (int)sizeof(path);
-        result = is_fit && reread_in_place(files, path, record) ? AS_OK : reread_by_scan(files, archive_dir, record);
+        result = reread_in_place(files, fd, record) ? AS_OK : reread_by_scan(files, archive_dir, record);
     }
     if (AS_OK == result)
     {
         forget_texts(record);
     }
+    return result;
+}
+
+as_result asi_catalog_reread(const asi_file_ops *files, const char *archive_dir, asi_catalog_record *record)
+{
+    const int fd = asi_catalog_reread_open(files, archive_dir);
+    const as_result result = asi_catalog_reread_in(files, archive_dir, fd, record);
+    close_catalog(files, fd);
     return result;
 }

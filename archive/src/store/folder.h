@@ -52,8 +52,12 @@ as_result asi_folder_read_mark(const as_folder *folder, asi_mark_info *mark, boo
 /* The directory that the caller chose, else the mark file's; "" if unknown. */
 const char *asi_folder_aeron_dir(const as_folder *folder, const asi_mark_info *mark);
 
+/* The catalog, for asi_catalog_reread_in: a descriptor, or -errno. */
+int asi_catalog_reread_open(const asi_file_ops *files, const char *archive_dir);
 /* Reads the catalog's entry of record->recording_id again, first at its last known offset. Does not return texts. AS_E_DATA: the
  * recording no longer exists. */
+as_result asi_catalog_reread_in(const asi_file_ops *files, const char *archive_dir, int fd, asi_catalog_record *record) AS_MUST_USE;
+/* The same, for one entry. */
 as_result asi_catalog_reread(const asi_file_ops *files, const char *archive_dir, asi_catalog_record *record) AS_MUST_USE;
 
 /* True if the entry has a checksum and it is correct: then its archive also writes frame checksums. */

@@ -76,24 +76,43 @@ static as_result recovered_position(const as_folder *folder, const asi_catalog_r
     return result;
 }
 
-/* The mark file, read once for a call. */
-typedef struct mark_read
+/* What is opened or read once for a call, however many recordings it is about. */
+typedef struct files_read
 {
-    bool is_read;
+    int catalog_fd;
+    bool has_mark_read; /* also the next three; then the counters are checked, too */
     asi_mark_info mark;
     bool has_mark;
     bool is_live;
-} mark_read;
+} files_read;
 
-static as_result read_mark_once(const as_folder *folder, mark_read *read)
+static void begin_read(const as_folder *folder, files_read *read)
 {
-    const as_result result =
-        read->is_read ? AS_OK : asi_folder_read_mark(folder, &read->mark, &read->has_mark, &read->is_live);
-    read->is_read = AS_OK == result;
+    read->catalog_fd = asi_catalog_reread_open(folder->files, folder->path);
+    read->has_mark_read = false;
+}
+
+static void end_read(const as_folder *folder, files_read *read)
+{
+    if (read->catalog_fd >= 0)
+    {
+        folder->files->close(folder->files->context, read->catalog_fd);
+    }
+}
+
+static as_result read_mark_once(as_folder *folder, files_read *read)
+{
+    if (read->has_mark_read)
+    {
+        return AS_OK;
+    }
+    const as_result result = asi_folder_read_mark(folder, &read->mark, &read->has_mark, &read->is_live);
+    asi_position_counters_check(&folder->counters);
+    read->has_mark_read = AS_OK == result;
     return result;
 }
 
-static as_result find_extent(as_folder *folder, mark_read *read, int64_t recording_id, as_recording_extent *extent)
+static as_result find_extent(as_folder *folder, files_read *read, int64_t recording_id, as_recording_extent *extent)
 {
     const asi_folder_recording *recording;
     as_result result = asi_folder_find(folder, recording_id, &recording);
@@ -101,7 +120,7 @@ static as_result find_extent(as_folder *folder, mark_read *read, int64_t recordi
     while (AS_OK == result)
     {
         asi_catalog_record record = recording->record;
-        result = asi_catalog_reread(folder->files, folder->path, &record);
+        result = asi_catalog_reread_in(folder->files, folder->path, read->catalog_fd, &record);
         if (AS_OK != result)
         {
             break;
@@ -124,7 +143,8 @@ static as_result find_extent(as_folder *folder, mark_read *read, int64_t recordi
             break;
         }
         /* The next round may find another archive, and another driver. */
-        read->is_read = false;
+        end_read(folder, read);
+        begin_read(folder, read);
         asi_position_counters_close(&folder->counters);
         /* No counter: the recording has just begun, or it has just stopped and the catalog has its end. */
         if (asi_clock_ns(&folder->clock) >= deadline_ns)
@@ -143,12 +163,14 @@ static as_result find_extent(as_folder *folder, mark_read *read, int64_t recordi
 
 as_result as_folder_extents(as_folder *folder, const int64_t *recording_ids, int64_t count, as_recording_extent *extents)
 {
-    mark_read read = { .is_read = false };
+    files_read read = { 0 };
+    begin_read(folder, &read);
     as_result result = AS_OK;
     for (int64_t i = 0; AS_OK == result && i < count; i++)
     {
         result = find_extent(folder, &read, recording_ids[i], &extents[i]);
     }
+    end_read(folder, &read);
     return result;
 }
 

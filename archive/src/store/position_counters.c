@@ -33,9 +33,17 @@ void asi_position_counters_close(asi_position_counters *of)
     }
 }
 
+void asi_position_counters_check(asi_position_counters *of)
+{
+    if (of->is_open && !asi_cnc_is_at(&of->cnc, of->aeron_dir))
+    {
+        asi_position_counters_close(of);
+    }
+}
+
 static as_result open_counters(asi_position_counters *of, const char *aeron_dir)
 {
-    if (of->is_open && 0 == strcmp(of->aeron_dir, aeron_dir) && asi_cnc_is_at(&of->cnc, aeron_dir))
+    if (of->is_open && 0 == strcmp(of->aeron_dir, aeron_dir))
     {
         return AS_OK;
     }

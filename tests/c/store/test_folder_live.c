@@ -5,6 +5,7 @@
 #include "shm/cnc.h"
 #include "shm/counters.h"
 #include "store/catalog.h"
+#include "store/folder.h"
 #include "store/mark.h"
 #include "store/segment_write.h"
 #include "stream_maker.h"
@@ -183,6 +184,28 @@ static int64_t add_recording(world *at, int64_t position, int64_t stop_position)
     return id;
 }
 
+static int opened_count;
+
+static int counted_open(void *context, const char *path, asi_file_mode mode)
+{
+    opened_count++;
+    return asi_file_ops_posix()->open(context, path, mode);
+}
+
+/* What a planner asks at each trigger must not open a file for each of thousands of recordings. */
+static void check_opens_once(as_folder *folder, const int64_t *wanted, int64_t count)
+{
+    asi_file_ops counted = *folder->files;
+    const asi_file_ops *before = folder->files;
+    as_recording_extent extents[4];
+    counted.open = counted_open;
+    folder->files = &counted;
+    opened_count = 0;
+    CHECK_I64(as_folder_extents(folder, wanted, count, extents), AS_OK);
+    CHECK_I64(opened_count, 1);
+    folder->files = before;
+}
+
 static void many_at_once(void)
 {
     asi_rand rand = test_rand();
@@ -218,6 +241,7 @@ static void many_at_once(void)
         CHECK_I64(extents[i].limit_position, alone.limit_position);
         CHECK_I64(extents[i].is_active, alone.is_active);
     }
+    check_opens_once(folder, wanted, 4);
     /* A stop changes a position, and no revision; an extension brings a session. */
     CHECK_I64(asi_catalog_stop(at.catalog, other, 128, 5), AS_OK);
     CHECK_I64(as_folder_refresh(folder), AS_OK);
