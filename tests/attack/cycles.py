@@ -1,11 +1,13 @@
-"""How long cycles of the attacked driver and archive work, without the time in which their thread waits for a processor.
+"""How long cycles of the attacked driver and archive work, without the time in which their thread has no processor.
 
     python -m tests.attack.cycles DIRECTORY DRIVER_PID ARCHIVE_PID
 
 The servers measure the whole time of a cycle. Where more of their threads are busy than the machine has processors, most of it
-is the others' time: real-time priority shuts out other programs, not each other. The kernel counts what a thread has waited. So
-a hundred times a second the longest cycle since the last look is taken and set back to 0, and what the thread has waited since
-before that cycle's begin is subtracted. A thread that sleeps, or that waits for a lock or a file, works by this figure.
+is the others' time: real-time priority shuts out other programs, not each other. And a virtual machine's host takes a processor
+away for 100 ms when it was busy for long. The kernel counts both. So a hundred times a second the longest cycle since the last
+look is taken and set back to 0, and what the thread has waited and the host has taken since before that cycle's begin is
+subtracted; of the host's, also what it took of another processor. A thread that sleeps, or that waits for a lock or a file,
+works by this figure.
 
 A line of JSON for each thread and look: when it was, ms of work, ms in all.
 """
@@ -24,6 +26,7 @@ from pathlib import Path
 from tests.kit.cnc import Cnc
 
 LOOK_EVERY_S = 0.01
+TICK_NS = 10**9 // os.sysconf("SC_CLK_TCK")
 REMEMBERED = 1000  # looks: cycles of up to 10 s
 # Beginnings of counters' labels, and of the names of the threads that write them.
 DRIVER = {"Conductor": "aeron-spark-dri", "Sender": "sender", "Receiver": "receiver"}
@@ -36,29 +39,35 @@ def _thread(pid: int, name: str) -> Path:
     return next(one for one in tasks if (one / "comm").read_text().strip() == name) / "schedstat"
 
 
+def stolen_ns() -> int:
+    """What a host has taken of this machine's processors since it began."""
+    total = Path("/proc/stat").read_text().splitlines()[0].split()
+    return int(total[8]) * TICK_NS
+
+
 class Watched:
-    """One thread: its counter's place in the file, and when it had waited how long."""
+    """One thread: its counter's place in the file, and when it had been without a processor for how long."""
 
     def __init__(self, name: str, thread: Path, at: int) -> None:
         self.name = name
         self.thread = thread
         self.at = at
-        self.waited: deque[tuple[float, int]] = deque(maxlen=REMEMBERED)
+        self.without: deque[tuple[float, int]] = deque(maxlen=REMEMBERED)
 
     def look(self, view: mmap.mmap, now: float) -> None:
         """Print the longest cycle since the last look."""
         (cycle_ns,) = struct.unpack_from("<q", view, self.at)
         struct.pack_into("<q", view, self.at, 0)
-        waited_ns = int(self.thread.read_text().split()[1])
-        if cycle_ns and self.waited:
+        without_ns = int(self.thread.read_text().split()[1]) + stolen_ns()
+        if cycle_ns and self.without:
             # It may have ended right behind the last look.
-            begin = self.waited[-1][0] - cycle_ns / 1e9
-            before = next((had for when, had in reversed(self.waited) if when <= begin), self.waited[0][1])
-            work_ms = max(0, cycle_ns - (waited_ns - before)) / 1e6
+            begin = self.without[-1][0] - cycle_ns / 1e9
+            before = next((had for when, had in reversed(self.without) if when <= begin), self.without[0][1])
+            work_ms = max(0, cycle_ns - (without_ns - before)) / 1e6
             print(
                 json.dumps({"at": now, "thread": self.name, "work_ms": work_ms, "cycle_ms": cycle_ns / 1e6}), flush=True
             )
-        self.waited.append((now, waited_ns))
+        self.without.append((now, without_ns))
 
 
 def main(directory: str, driver_pid: int, archive_pid: int) -> None:

@@ -5,7 +5,7 @@ descriptors. Honest streams come in, go out to one receiver and to dynamic desti
 twice a second. `Measures` are taken undisturbed and under attack.
 
 The attacked driver and archive run with real-time priority, so that other programs on the machine do not hold them up; what
-their threads wait for each other is no part of their cycles (cycles.py). Honest processes are as nice to themselves as plain
+their threads wait for a processor is no part of their cycles (cycles.py). Honest processes are as nice to themselves as plain
 ones can be.
 """
 
