@@ -7,7 +7,7 @@ import re
 import uuid
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -66,6 +66,7 @@ class Queries:
     folder: Path
     work: Path
     tag: str = field(default_factory=lambda: uuid.uuid4().hex)
+    query: StreamingQuery = field(init=False)
 
     def start(
         self,
@@ -87,7 +88,9 @@ class Queries:
         writer = writer.option("checkpointLocation", str(self.work / "checkpoint"))
         if not has_default_progress:
             writer = writer.option("asyncProgressTrackingEnabled", "false")
-        return (writer.trigger(availableNow=True) if duration is None else jvm.real_time(writer, duration)).start()
+        writer = writer.trigger(availableNow=True) if duration is None else jvm.real_time(writer, duration)
+        self.query = writer.start()
+        return self.query
 
     @contextmanager
     def running(self, duration: str, **chosen: Any) -> Iterator[StreamingQuery]:
@@ -110,8 +113,13 @@ class Queries:
         found = re.findall(rf"{self.tag}/(\d+)/(\d+)/[\w-]+=(\d+)", properties)
         return sorted((int(recording_id), int(position), int(checksum)) for recording_id, position, checksum in found)
 
+    def _await(self, condition: Callable[[], bool], what: str, state: Callable[[], object]) -> None:
+        """While the query runs: one that has failed brings no more."""
+        wait_until(lambda: condition() or not self.query.isActive, WAIT_S, what, state=state)
+        assert condition(), f"no {what}, as the query has ended: {self.query.exception()}"
+
     def await_rows(self, count: int) -> None:
-        wait_until(lambda: len(self.rows()) >= count, WAIT_S, f"{count} rows", state=lambda: len(self.rows()))
+        self._await(lambda: len(self.rows()) >= count, f"{count} rows", lambda: len(self.rows()))
 
     def committed(self) -> dict[str, Any]:
         """The offset of the last batch that is committed."""
@@ -123,11 +131,10 @@ class Queries:
 
     def await_commit(self, recording_id: int, position: int) -> None:
         """A batch has ended behind what is published."""
-        wait_until(
+        self._await(
             lambda: self.committed()["positions"].get(str(recording_id)) == position,
-            WAIT_S,
-            f"a commit of position {position}",
-            state=self.committed,
+            f"commit of position {position}",
+            self.committed,
         )
 
 
